@@ -1,0 +1,27 @@
+"""Reads of Projects and credentials."""
+
+from __future__ import annotations
+
+import uuid
+
+from apps.access.models import Credential, Project
+from apps.core.errors import not_found
+
+
+def project_named(name: str) -> Project:
+    """The Project called ``name``; ``NOT_FOUND`` when there is none."""
+    project = Project.objects.filter(name=name).first()
+    if project is None:
+        raise not_found("Project", name)
+    return project
+
+
+def credentials(*, project: Project | None = None) -> list[Credential]:
+    """Every credential, revoked ones too, oldest first."""
+    rows = Credential.objects.select_related("project").order_by("id")
+    return list(rows.filter(project=project) if project else rows)
+
+
+def credential(credential_id: uuid.UUID) -> Credential | None:
+    """The credential with this internal id."""
+    return Credential.objects.filter(pk=credential_id).first()

@@ -1,0 +1,95 @@
+"""Typed settings, read from the environment once (names in ``docs/reference/settings.md``)."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+#: The folder that holds ``apps`` and ``templates``.
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+
+
+def names(variable: str, *, default: list[str]) -> list[str]:
+    """A comma-separated list from the environment."""
+    found = [name.strip() for name in os.environ.get(variable, "").split(",") if name.strip()]
+    return found or default
+
+
+def kept_secret(path: Path) -> str:
+    """A random secret that is made once and kept in a file only its owner can read."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return path.read_text().strip()
+    with os.fdopen(descriptor, "w") as file:
+        secret = secrets.token_urlsafe(64)
+        file.write(secret)
+    return secret
+
+
+def _number(name: str, default: float) -> float:
+    text = os.environ.get(name)
+    if text is None or not text.strip():
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f"{name}={text!r} is not a number") from None
+    if value < 0:
+        raise ValueError(f"{name}={text!r} must not be negative")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What an operator may set.  All durations are seconds."""
+
+    #: Folder of an embedded service: ledger, secret key, ``connection.json``, unpacked Releases.
+    data_dir: Path
+    #: Folders that hold Loom folders.
+    loom_paths: tuple[Path, ...]
+    #: How long a worker's hold on a Run lasts without being renewed.
+    lease_seconds: float
+    #: How often the sweep looks for what nobody rang for.
+    sweep_seconds: float
+    #: A receipt that is ``pending`` for longer was never applied (O5).
+    pending_seconds: float
+    #: Age in days after which historical Runs are removed; 0 keeps them for ever (R17).
+    retention_days: float
+    #: How many Steps of one Run a worker does before others get a turn.
+    fair_share: int
+    #: Worker threads of an embedded service.
+    threads: int
+    #: Largest JSON value, in bytes.
+    max_value_bytes: int
+
+    @property
+    def releases_dir(self) -> Path:
+        return self.data_dir / "releases"
+
+
+def from_environment() -> Settings:
+    """Read the environment; raises ``ValueError`` naming the variable that is wrong."""
+    paths = os.environ.get("LOOM_PATHS", "")
+    return Settings(
+        data_dir=Path(os.environ.get("LOOMSVC_DATA", ".loomsvc")).absolute(),
+        loom_paths=tuple(Path(p).absolute() for p in paths.split(os.pathsep) if p),
+        lease_seconds=_number("LOOMSVC_LEASE_SECONDS", 30),
+        sweep_seconds=_number("LOOMSVC_SWEEP_SECONDS", 10),
+        pending_seconds=_number("LOOMSVC_PENDING_SECONDS", 30),
+        retention_days=_number("LOOMSVC_RETENTION_DAYS", 0),
+        fair_share=int(_number("LOOMSVC_FAIR_SHARE", 50)),
+        threads=int(_number("LOOMSVC_THREADS", 4)),
+        max_value_bytes=int(_number("LOOMSVC_MAX_VALUE_BYTES", 1024 * 1024)),
+    )
+
+
+def settings() -> Settings:
+    """The process's settings, as Django's settings module built them."""
+    from django.conf import settings as django_settings
+
+    found: Settings = django_settings.LOOMSVC
+    return found

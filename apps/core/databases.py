@@ -1,0 +1,56 @@
+"""``DATABASE_URL`` → Django's ``DATABASES`` entry; SQLite in the data folder when there is none."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+_SQLITE_START = (
+    "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=5000; PRAGMA foreign_keys=ON;"
+)
+
+
+def configuration(url: str, data_dir: Path) -> dict[str, Any]:
+    """The database that ``url`` names: ``postgresql://user:password@host:port/name?sslmode=…`` or
+    ``sqlite:///path``; an empty ``url`` is ``ledger.sqlite3`` in ``data_dir``."""
+    parts = urlsplit(url)
+    if parts.scheme in ("postgres", "postgresql"):
+        return _postgresql(url)
+    if parts.scheme not in ("", "sqlite"):
+        raise ValueError(f"DATABASE_URL: {parts.scheme}:// is not supported; use postgresql:// or sqlite:///")
+    return _sqlite(Path(unquote(parts.path)) if parts.scheme else data_dir / "ledger.sqlite3")
+
+
+def _sqlite(path: Path) -> dict[str, Any]:
+    return {
+        "ENGINE": "apps.core.sqlite3",
+        "NAME": str(path),
+        # A long-lived connection per thread: opening one costs more than a read.
+        "CONN_MAX_AGE": None,
+        "OPTIONS": {"transaction_mode": "IMMEDIATE", "init_command": _SQLITE_START},
+        "TEST": {"NAME": f"{path}.test"},
+    }
+
+
+def _postgresql(url: str) -> dict[str, Any]:
+    parts = urlsplit(url)
+    # Server-prepared statements need both of the first two; either alone prepares nothing.
+    options: dict[str, Any] = {
+        "server_side_binding": True,
+        "prepare_threshold": 5,
+        "connect_timeout": 5,
+        **dict(parse_qsl(parts.query)),
+    }
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.lstrip("/")),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": parts.hostname or "",
+        "PORT": str(parts.port or ""),
+        "CONN_MAX_AGE": int(os.environ.get("LOOMSVC_CONN_MAX_AGE", "600")),
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": options,
+    }

@@ -1,0 +1,30 @@
+"""``loomsvc`` is ``manage.py`` under another name; both accept ``--data DIR`` with every command."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def _take_option(arguments: list[str], name: str) -> str | None:
+    """The value of ``--name VALUE`` or ``--name=VALUE``, looked at before Django reads its settings."""
+    for index, argument in enumerate(arguments):
+        if argument == name and index + 1 < len(arguments):
+            return arguments[index + 1]
+        if argument.startswith(f"{name}="):
+            return argument.partition("=")[2]
+    return None
+
+
+def main() -> None:
+    """Run one management command."""
+    data = _take_option(sys.argv[1:], "--data")
+    if data:
+        os.environ["LOOMSVC_DATA"] = os.path.abspath(data)
+    if sys.argv[1:2] == ["up"]:
+        os.environ["LOOMSVC_EMBEDDED"] = "1"
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "loomsvc.settings.development")
+
+    from django.core.management import execute_from_command_line
+
+    execute_from_command_line(sys.argv)
