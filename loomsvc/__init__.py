@@ -1,3 +1,5 @@
 """loomsvc: Looms of Code and agents on one ledger."""
 
-__version__ = "0.1.0"
+from apps.core.version import VERSION as __version__
+
+__all__ = ["__version__"]

@@ -38,6 +38,7 @@ DJANGO_MCP_GET_SERVER_INSTRUCTIONS_TOOL = False
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -77,6 +78,8 @@ TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en"
 STATIC_URL = "/static/"
 STATIC_ROOT = LOOMSVC.data_dir / "static"
+# Straight from the installed packages: nothing to collect before a start.
+WHITENOISE_USE_FINDERS = True
 APPEND_SLASH = False
 SILENCED_SYSTEM_CHECKS: list[str] = []
 

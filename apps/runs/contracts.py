@@ -1,0 +1,287 @@
+"""Runs on the wire (contract section 5) and the requests that start and steer them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from apps.core.contracts import Contract, Cursor, PageLimit, UuidText
+from apps.ledger.contracts import Identity, Receipt
+
+LoomName = Annotated[str, Field(min_length=1, max_length=64)]
+StatusName = Literal["queued", "running", "waiting", "paused", "completed", "failed", "cancelled"]
+
+
+class CursorView(Contract):
+    """The Step to run or running; when terminal, the last one."""
+
+    stage: str
+    step: str
+    visit: int
+
+
+class ExecutionView(Contract):
+    """The source policy that the Run was admitted with."""
+
+    source: str
+    agent_executor: Literal["mcp_client", "service_model"]
+    profile: str | None = None
+
+
+class PendingAction(Contract):
+    """The question list or confirmation that a human is asked for; ``id`` is the actionId."""
+
+    id: str
+    kind: Literal["questions", "confirmation"]
+    request: Any = None
+    only_person: bool
+    created_at: str
+
+
+class PendingAgentCall(Contract):
+    """The Agent Step that waits for, or is owned by, an external agent; ``id`` is the callId."""
+
+    id: str
+    agent_id: str
+    phase: Literal["available", "claimed"]
+    created_at: str
+
+
+class LastError(Contract):
+    """Why the Run failed, or was paused by the service."""
+
+    code: str
+    message: str
+    stage: str
+    step: str
+    attempt: int
+
+
+class ResultIds(Contract):
+    """What the Run wrote."""
+
+    artifact_ids: list[str]
+    record_ids: list[str]
+
+
+class Origin(Contract):
+    """The Operation that started the Run."""
+
+    operation_id: str
+    service_instance_id: str
+
+
+class RestoredFrom(Contract):
+    """Where a restored or forked Run came from."""
+
+    mirror_id: str | None
+    run_id: str
+    boundary: int
+
+
+class RunView(Contract):
+    """A Run as it stands (R1, R2)."""
+
+    run_id: str
+    trace_id: str
+    loom_name: str
+    release_digest: str
+    project: str
+    status: StatusName
+    revision: int
+    cursor: CursorView
+    input: Any
+    execution: ExecutionView
+    pause_requested: bool
+    pending_action: PendingAction | None = None
+    pending_agent_call: PendingAgentCall | None = None
+    outcome: str | None = None
+    last_error: LastError | None = None
+    results: ResultIds
+    usage: dict[str, int] | None = None
+    origin: Origin | None
+    restored_from: RestoredFrom | None = None
+    boundary: int
+    historical: bool
+    created_at: str
+    updated_at: str
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+class RunSummary(RunView):
+    """A Run in a list: without its input and the Action's request."""
+
+    input: Any = Field(default=None, exclude=True)
+
+
+class RunLoom(Identity):
+    """Start a Run of a Loom's newest Release."""
+
+    loom_name: LoomName
+    input: Any
+
+
+class GetRun(Contract):
+    """Which Run."""
+
+    run_id: UuidText
+
+
+class RunFound(Contract):
+    """The Run as it stands."""
+
+    run: RunView
+
+
+class ListRuns(Contract):
+    """Filters; a cursor goes with the filters it was made for (R3)."""
+
+    loom_name: LoomName | None = None
+    status: StatusName | None = None
+    limit: PageLimit = 50
+    cursor: Cursor | None = None
+
+
+class RunList(Contract):
+    """One page, newest first."""
+
+    runs: list[RunSummary]
+    next_cursor: str | None = None
+
+
+class SteerRun(Identity):
+    """Pause or cancel a Run."""
+
+    run_id: UuidText
+
+
+class ResumeRun(SteerRun):
+    """Resume a paused Run at the revision that the caller has seen."""
+
+    expected_revision: Annotated[int, Field(ge=1)]
+    #: 1: ask for a pause after the next Step.
+    steps: Literal[1] | None = None
+
+
+class AnswerAsk(SteerRun):
+    """Answer the Action that a Run waits for."""
+
+    action_id: UuidText
+    answer: Any
+
+
+class OperationResult(Contract):
+    """The receipt, and an independent current view of the Run (O1, O9)."""
+
+    receipt: Receipt
+    run: RunView | None = None
+
+
+class FindRun(Identity):
+    """The identity under which the Run was started."""
+
+
+class RunOrNull(Contract):
+    """``run`` is null when no Run has that origin (O8)."""
+
+    run: RunView | None
+
+
+class EventView(Contract):
+    """One event of a Run (R16)."""
+
+    run_id: str
+    seq: int
+    type: str
+    at: str
+    data: dict[str, Any]
+
+
+class ListEvents(GetRun):
+    """Events in order, after a number already seen."""
+
+    limit: PageLimit = 50
+    cursor: Cursor | None = None
+
+
+class EventList(Contract):
+    """One page of events."""
+
+    events: list[EventView]
+    next_cursor: str | None = None
+
+
+class AttemptView(Contract):
+    """One attempt at a segment: when it was queued, started and ended, and what came of it."""
+
+    step_seq: int
+    stage: str
+    step: str
+    visit: int
+    kind: Literal["initialize", "step", "continuation"]
+    segment: int
+    attempt: int
+    status: Literal["completed", "waited", "failed", "indeterminate", "cancelled"]
+    outcome: str | None = None
+    error: LastError | None = None
+    boundary: int | None = None
+    state: Any = None
+    reads: list[dict[str, Any]]
+    log: list[dict[str, str]]
+    queued_at: str | None = None
+    started_at: str | None = None
+    ended_at: str
+
+
+class ListAttempts(GetRun):
+    """Attempts in the order in which they ended."""
+
+    limit: PageLimit = 50
+    cursor: Cursor | None = None
+
+
+class AttemptList(Contract):
+    """One page of attempts."""
+
+    attempts: list[AttemptView]
+    next_cursor: str | None = None
+
+
+class LineageEntry(Contract):
+    """One Run of a trace and where it came from."""
+
+    run_id: str
+    status: StatusName
+    boundary: int
+    restored_from: RestoredFrom | None = None
+    created_at: str
+
+
+class Lineage(Contract):
+    """The Runs of the Run's trace in its Project, oldest first."""
+
+    trace_id: str
+    runs: list[LineageEntry]
+
+
+class ServiceView(Contract):
+    """What a client reads first (N8)."""
+
+    instance_id: str
+    version: str
+    started_at: str
+    project: str
+    source: str
+    agent_executor: Literal["mcp_client", "service_model"]
+    ready: bool
+    not_ready_because: str | None = None
+    limits: dict[str, int]
+    counts: dict[str, int]
+
+
+class Status(Contract):
+    """The service as this caller sees it."""
+
+    service: ServiceView

@@ -1,0 +1,171 @@
+"""What comes after a segment, as values: the engine's decisions without a database (R6, R7, R9, R10, R12)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from apps.looms.domain.graph import AgentStepSpec, CodeStepSpec, LoomGraph, max_attempts
+from apps.looms.domain.routing import End, NextStage, NextStep, NotHandled, route
+from apps.runs.domain.facts import Due, Position, RunError
+from apps.runs.domain.statuses import RunErrorCode, SegmentKind
+
+#: Initializers, and the opening of a call, are repeated this often after a lost worker (R13).
+REPEATABLE_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class GoOn:
+    """The Run is queued with ``due`` at ``position``; ``enters_stage`` starts a fresh State there."""
+
+    position: Position
+    due: Due
+    visits: Mapping[str, int]
+    enters_stage: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """The Run ends with ``outcome``."""
+
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The Run ends with ``error``."""
+
+    error: RunError
+
+
+@dataclass(frozen=True, slots=True)
+class RetryLater:
+    """The same segment is due again after ``seconds``."""
+
+    seconds: float
+
+
+Next = GoOn | Complete | Fail
+
+
+def step_of(graph: LoomGraph, position: Position) -> CodeStepSpec | AgentStepSpec:
+    """The Step at a position; the graph was checked, so it is there."""
+    return graph.stages[position.stage].steps[position.step]
+
+
+def start(graph: LoomGraph) -> GoOn:
+    """Where a new Run begins: the entry Stage's initializer is due (boundary 0)."""
+    stage = graph.stages[graph.entry]
+    return GoOn(
+        Position(stage.name, stage.entry, 1),
+        Due(SegmentKind.INITIALIZE),
+        {_visit_key(stage.name, stage.entry): 1},
+        enters_stage=True,
+    )
+
+
+def _visit_key(stage: str, step: str) -> str:
+    return f"{stage}/{step}"
+
+
+def check_outcome(graph: LoomGraph, position: Position, outcome: str) -> RunError | None:
+    """Outcomes are checked when the result is saved, before any pause (R7)."""
+    routed = route(graph, stage=position.stage, step=position.step, outcome=outcome)
+    if isinstance(routed, NotHandled):
+        return RunError(RunErrorCode.STEP_OUTCOME_NOT_HANDLED, routed.message)
+    return None
+
+
+def follow(graph: LoomGraph, position: Position, outcome: str, visits: Mapping[str, int]) -> Next:
+    """Route a saved outcome: to the next Step, into the next Stage, or to the end (R7, R10)."""
+    routed = route(graph, stage=position.stage, step=position.step, outcome=outcome)
+    match routed:
+        case End(outcome=final):
+            return Complete(final)
+        case NotHandled(message=message):
+            return Fail(RunError(RunErrorCode.STEP_OUTCOME_NOT_HANDLED, message))
+        case NextStep(stage=stage, step=step) | NextStage(stage=stage, step=step):
+            return _enter(graph, stage, step, visits, enters_stage=isinstance(routed, NextStage))
+
+
+def _enter(graph: LoomGraph, stage: str, step: str, visits: Mapping[str, int], *, enters_stage: bool) -> GoOn | Fail:
+    key = _visit_key(stage, step)
+    visit = visits.get(key, 0) + 1
+    limit = graph.stages[stage].steps[step].max_visits
+    if visit > limit:
+        return Fail(
+            RunError(RunErrorCode.LOOP_LIMIT, f"Step {key} would be visited for the {visit}th time; its limit is {limit}.")
+        )
+    kind = SegmentKind.INITIALIZE if enters_stage else SegmentKind.STEP
+    return GoOn(Position(stage, step, visit), Due(kind), {**visits, key: visit}, enters_stage=enters_stage)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPolicy:
+    """What a segment declares about failing, taking long and losing its worker (R12, R13).
+
+    Kept on the Run's row, so that whoever finds it abandoned can decide without the Loom.
+    ``retry_errors`` is ``None`` when any exception may be retried.
+    """
+
+    timeout_seconds: float | None = None
+    interruption_limit: int = 1
+    retry_attempts: int = 1
+    retry_backoff_seconds: float = 0
+    retry_errors: tuple[str, ...] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> SegmentPolicy:
+        errors = body["retry_errors"]
+        return cls(**{**body, "retry_errors": None if errors is None else tuple(errors)})
+
+
+def policy_of(graph: LoomGraph, position: Position, kind: SegmentKind) -> SegmentPolicy:
+    """The policy of a segment of ``kind`` at ``position``."""
+    spec = step_of(graph, position)
+    if kind is SegmentKind.INITIALIZE or isinstance(spec, AgentStepSpec):
+        return SegmentPolicy(interruption_limit=REPEATABLE_ATTEMPTS)
+    return SegmentPolicy(
+        timeout_seconds=spec.timeout_seconds,
+        interruption_limit=max_attempts(spec) if spec.rerun_on_interrupt else 1,
+        retry_attempts=spec.retry.attempts if spec.retry else 1,
+        retry_backoff_seconds=spec.retry.backoff_seconds if spec.retry else 0,
+        retry_errors=spec.retry.errors if spec.retry else None,
+    )
+
+
+#: Failures that a declared retry may answer; nonsense would only be repeated.
+_RETRYABLE = frozenset({RunErrorCode.STEP_FAILED, RunErrorCode.STEP_TIMEOUT})
+
+
+def after_failure(
+    policy: SegmentPolicy, due: Due, *, code: RunErrorCode, error_names: Collection[str]
+) -> RetryLater | None:
+    """The retry that the Step declares for this failure, or ``None`` (R12).
+
+    ``error_names``: the exception's classes, subclass first.  ``due.attempts`` counts the attempts
+    before this one.  The backoff doubles with each.
+    """
+    made = due.attempts + 1
+    if code not in _RETRYABLE or made >= policy.retry_attempts:
+        return None
+    if policy.retry_errors is not None and not set(policy.retry_errors) & set(error_names):
+        return None
+    return RetryLater(policy.retry_backoff_seconds * 2 ** (made - 1))
+
+
+def after_interruption(policy: SegmentPolicy, due: Due) -> RunError | None:
+    """``None`` when the segment is due again, else why the Run fails (R13)."""
+    made = due.attempts + 1
+    if made < policy.interruption_limit:
+        return None
+    again = "" if policy.interruption_limit == 1 else f", attempt {made} of {policy.interruption_limit},"
+    return RunError(
+        RunErrorCode.RUN_INTERRUPTED,
+        f"The worker was lost while this Step ran{again}; what it did outside the ledger is unknown. Look before "
+        "you start a new Run, or declare `on_interrupt: rerun` for a Step that may be repeated.",
+    )

@@ -1,0 +1,55 @@
+"""Who can carry out Agent Steps: the protocol that higher apps implement."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Protocol
+
+from apps.core.caller import AgentExecutor as ExecutorKind
+from apps.core.errors import ErrorCode, LoomError
+
+
+class AgentExecutor(Protocol):
+    """One way of carrying out Agent Steps; registered when Django starts."""
+
+    def not_ready_because(self, project_id: uuid.UUID) -> str | None:
+        """What an operator has to configure first, or ``None`` when it is ready."""
+
+    def open_call(self, *, run_id: uuid.UUID, fence: int) -> None:
+        """Open the Agent Step that is due in a leased Run, under its fence."""
+
+
+_executors: dict[ExecutorKind, AgentExecutor] = {}
+
+
+def register_executor(kind: ExecutorKind, executor: AgentExecutor) -> None:
+    """Make ``executor`` the one for Runs under ``kind``."""
+    _executors[kind] = executor
+
+
+def executor_for(kind: ExecutorKind) -> AgentExecutor:
+    """The executor of a source policy; ``UNAVAILABLE`` when this service has none (R15)."""
+    if kind not in _executors:
+        raise LoomError(ErrorCode.UNAVAILABLE, not_ready_message(kind, None))
+    return _executors[kind]
+
+
+def not_ready_message(kind: ExecutorKind, reason: str | None) -> str:
+    """Why Agent Steps cannot run under ``kind``."""
+    if reason is not None:
+        return f"Agent Steps cannot run here: {reason}"
+    if kind is ExecutorKind.SERVICE_MODEL:
+        return (
+            "Agent Steps that start at this Entry need a model of the service, and none is configured. "
+            "Looms of Code Steps run; for others, start the Run at an Entry whose client is the agent."
+        )
+    return "Agent Steps that start at this Entry need the external agent protocol, which this service does not have."
+
+
+def not_ready_because(kind: ExecutorKind, project_id: uuid.UUID) -> str | None:
+    """Why Agent Steps cannot run under ``kind`` in a Project, or ``None``."""
+    executor = _executors.get(kind)
+    if executor is None:
+        return not_ready_message(kind, None)
+    reason = executor.not_ready_because(project_id)
+    return None if reason is None else not_ready_message(kind, reason)

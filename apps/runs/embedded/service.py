@@ -1,0 +1,105 @@
+"""One process that is the whole service: web server, worker threads, pulse and sweep.
+
+Used by ``loomsvc up``.  Everything is started before the first request is taken and stopped within two
+seconds; a Step that still runs then is left to the next opening, which interrupts it (R13).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+from celery import current_app
+from django.conf import settings as django_settings
+from django.db import connections
+
+from apps.core import conf
+from apps.ledger.models import ServiceInstance
+from apps.runs.embedded.worker import EmbeddedWorker
+from apps.runs.services import worker
+from apps.runs.services.pulse import Pulse
+
+logger = logging.getLogger("loomsvc.service")
+
+#: Open requests get this long, then running Steps; together under the two seconds that are promised.
+_REQUEST_GRACE_SECONDS = 1
+_STEP_GRACE_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Listening:
+    """A bound socket and the address that clients use."""
+
+    socket: socket.socket
+    url: str
+
+
+def listen(host: str, port: int) -> Listening:
+    """Bind before anything else is promised; port 0 takes any free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.bind((host, port))
+    shown = f"[{host}]" if family == socket.AF_INET6 else host
+    return Listening(bound, f"http://{shown}:{bound.getsockname()[1]}")
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server that says when it listens."""
+
+    def __init__(self, config: uvicorn.Config, on_listening: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_listening = on_listening
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        if self.started:
+            self._on_listening()
+
+
+def serve(*, listening: Listening, instance: ServiceInstance, on_ready: Callable[[], None]) -> None:
+    """Serve until SIGINT or SIGTERM; does not return when a Step outlives its grace."""
+    worker.begin(instance.pk)
+    embedded = EmbeddedWorker(current_app._get_current_object(), threads=conf.settings().threads)
+    pulse = Pulse(instance_id=instance.pk, owners=lambda: [worker.owner()], on_ended=_ended, sweeps=True)
+    embedded.start()
+    pulse.start()
+    config = uvicorn.Config(
+        _application(),
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_REQUEST_GRACE_SECONDS,
+        ws="none",
+    )
+    server = _Server(config, on_ready)
+    try:
+        server.run(sockets=[listening.socket])
+    finally:
+        worker.stop_taking()
+        pulse.stop()
+        ended = embedded.stop(_STEP_GRACE_SECONDS)
+        connections.close_all()
+        if not ended:
+            logger.warning("stopped while a Step was running; the next start interrupts it")
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
+
+
+def _application() -> Any:
+    from django.utils.module_loading import import_string
+
+    return import_string(django_settings.ASGI_APPLICATION)
+
+
+def _ended() -> None:
+    logger.error("another service was opened on this ledger; stopping")
+    os._exit(1)

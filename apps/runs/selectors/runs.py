@@ -1,0 +1,222 @@
+"""Reads of Runs; the number of statements does not depend on how many Runs there are (P9)."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.db.models import QuerySet
+
+from apps.core import clock, cursors
+from apps.core.errors import not_found
+from apps.ledger.models import Event
+from apps.ledger.selectors.instances import current_instance
+from apps.runs import contracts
+from apps.runs.domain.statuses import TERMINAL
+from apps.runs.models import Action, Run, StepAttempt
+
+
+def _members(run: Run, *, current: uuid.UUID, in_list: bool) -> dict[str, Any]:
+    origin = None
+    if run.origin_operation_id is not None:
+        origin = {
+            "operation_id": str(run.origin_operation_id),
+            "service_instance_id": str(run.origin_instance_id),
+        }
+    return {
+        "run_id": str(run.pk),
+        "trace_id": str(run.trace_id),
+        "loom_name": run.loom_name,
+        "release_digest": run.release_digest,
+        "project": run.project.name,
+        "status": run.status,
+        "revision": run.revision,
+        "cursor": {"stage": run.stage, "step": run.step, "visit": run.visit},
+        "input": None if in_list else run.input,
+        "execution": {
+            "source": run.source,
+            "agent_executor": run.agent_executor,
+            "profile": run.profile or None,
+        },
+        "pause_requested": run.pause_requested,
+        "pending_action": _action(run.pending_action, in_list=in_list),
+        "outcome": run.outcome,
+        "last_error": run.last_error,
+        "results": {"artifact_ids": run.artifact_ids, "record_ids": run.record_ids},
+        "origin": origin,
+        "restored_from": run.restored_from,
+        "boundary": run.boundary,
+        "historical": run.status in TERMINAL and run.finished_instance_id != current,
+        "created_at": clock.to_wire(run.created_at),
+        "updated_at": clock.to_wire(run.updated_at),
+        "started_at": clock.to_wire(run.started_at) if run.started_at else None,
+        "finished_at": clock.to_wire(run.finished_at) if run.finished_at else None,
+    }
+
+
+def _action(action: Action | None, *, in_list: bool) -> dict[str, Any] | None:
+    if action is None:
+        return None
+    return {
+        "id": str(action.pk),
+        "kind": action.kind,
+        "request": None if in_list else action.request,
+        "only_person": action.only_person,
+        "created_at": clock.to_wire(action.created_at),
+    }
+
+
+def view_of(run: Run, *, current: uuid.UUID) -> contracts.RunView:
+    """A Run's present view; ``run`` comes with its Project and pending Action."""
+    return contracts.RunView.model_validate(_members(run, current=current, in_list=False))
+
+
+def _with_parts() -> QuerySet[Run]:
+    return Run.objects.select_related("project", "pending_action")
+
+
+def get_run(*, project_id: uuid.UUID, run_id: str) -> contracts.RunView:
+    """The Run; ``NOT_FOUND`` for an unknown id and for another Project's alike (E4, E5)."""
+    run = _with_parts().filter(pk=uuid.UUID(run_id), project_id=project_id).first()
+    if run is None:
+        raise not_found("Run", run_id)
+    return view_of(run, current=current_instance().pk)
+
+
+def find_run(*, project_id: uuid.UUID, operation_id: str, instance_id: str) -> contracts.RunView | None:
+    """The Run that an Operation started, across restarts (O8)."""
+    run = (
+        _with_parts()
+        .filter(
+            project_id=project_id,
+            origin_operation_id=uuid.UUID(operation_id),
+            origin_instance_id=uuid.UUID(instance_id),
+        )
+        .first()
+    )
+    return None if run is None else view_of(run, current=current_instance().pk)
+
+
+def list_runs(*, project_id: uuid.UUID, query: contracts.ListRuns) -> contracts.RunList:
+    """One keyset page, newest first: ids sort by time, so no Run is skipped or shown twice (R3)."""
+    filters = {"loomName": query.loom_name, "status": query.status}
+    after = cursors.decode("list_runs", filters, query.cursor)
+    rows = _with_parts().defer("input", "pending_action__request").filter(project_id=project_id).order_by("-id")
+    if query.loom_name is not None:
+        rows = rows.filter(loom_name=query.loom_name)
+    if query.status is not None:
+        rows = rows.filter(status=query.status)
+    if after is not None:
+        rows = rows.filter(id__lt=uuid.UUID(after))
+    page = list(rows[: query.limit + 1])
+    shown = page[: query.limit]
+    current = current_instance().pk
+    return contracts.RunList(
+        runs=[
+            contracts.RunSummary.model_validate(_members(run, current=current, in_list=True)) for run in shown
+        ],
+        next_cursor=cursors.encode("list_runs", filters, str(shown[-1].pk)) if len(page) > len(shown) else None,
+    )
+
+
+def open_counts(*, project_id: uuid.UUID) -> dict[str, int]:
+    """How many Runs of the Project have not ended, by status."""
+    from django.db.models import Count
+
+    rows = (
+        Run.objects.filter(project_id=project_id)
+        .exclude(status__in=[status.value for status in TERMINAL])
+        .order_by()
+        .values_list("status")
+        .annotate(number=Count("id"))
+    )
+    return {"queued": 0, "running": 0, "waiting": 0, "paused": 0, **dict(rows)}
+
+
+def _require(project_id: uuid.UUID, run_id: str) -> Run:
+    run = Run.objects.only("id", "trace_id").filter(pk=uuid.UUID(run_id), project_id=project_id).first()
+    if run is None:
+        raise not_found("Run", run_id)
+    return run
+
+
+def list_events(*, project_id: uuid.UUID, query: contracts.ListEvents) -> contracts.EventList:
+    """One page of a Run's events, in order."""
+    run = _require(project_id, query.run_id)
+    filters = {"runId": query.run_id}
+    after = cursors.decode("list_events", filters, query.cursor)
+    rows = Event.objects.filter(run_id=run.pk, seq__gt=int(after or 0)).order_by("seq")
+    page = list(rows[: query.limit + 1])
+    shown = page[: query.limit]
+    more = len(page) > len(shown)
+    return contracts.EventList(
+        events=[
+            contracts.EventView(
+                run_id=query.run_id, seq=e.seq, type=e.type, at=clock.to_wire(e.at), data=e.data
+            )
+            for e in shown
+        ],
+        next_cursor=cursors.encode("list_events", filters, str(shown[-1].seq)) if more else None,
+    )
+
+
+def list_attempts(*, project_id: uuid.UUID, query: contracts.ListAttempts) -> contracts.AttemptList:
+    """One page of a Run's attempts with the State after each."""
+    run = _require(project_id, query.run_id)
+    filters = {"runId": query.run_id}
+    after = cursors.decode("list_attempts", filters, query.cursor)
+    rows = StepAttempt.objects.select_related("state").filter(run_id=run.pk).order_by("step_seq")
+    if after is not None:
+        rows = rows.filter(step_seq__gt=int(after))
+    page = list(rows[: query.limit + 1])
+    shown = page[: query.limit]
+    more = len(page) > len(shown)
+    return contracts.AttemptList(
+        attempts=[_attempt(row) for row in shown],
+        next_cursor=cursors.encode("list_attempts", filters, str(shown[-1].step_seq)) if more else None,
+    )
+
+
+def _attempt(row: StepAttempt) -> contracts.AttemptView:
+    return contracts.AttemptView.model_validate(
+        {
+            "step_seq": row.step_seq,
+            "stage": row.stage,
+            "step": row.step,
+            "visit": row.visit,
+            "kind": row.kind,
+            "segment": row.segment,
+            "attempt": row.attempt,
+            "status": row.status,
+            "outcome": row.outcome,
+            "error": row.error,
+            "boundary": row.boundary,
+            "state": row.state.data if row.state is not None else None,
+            "reads": row.reads,
+            "log": row.log,
+            "queued_at": clock.to_wire(row.queued_at) if row.queued_at else None,
+            "started_at": clock.to_wire(row.started_at) if row.started_at else None,
+            "ended_at": clock.to_wire(row.ended_at),
+        }
+    )
+
+
+def lineage(*, project_id: uuid.UUID, run_id: str) -> contracts.Lineage:
+    """The Runs that share a trace, oldest first."""
+    run = _require(project_id, run_id)
+    rows = Run.objects.filter(project_id=project_id, trace_id=run.trace_id).order_by("id")
+    return contracts.Lineage(
+        trace_id=str(run.trace_id),
+        runs=[
+            contracts.LineageEntry.model_validate(
+                {
+                    "run_id": str(row.pk),
+                    "status": row.status,
+                    "boundary": row.boundary,
+                    "restored_from": row.restored_from,
+                    "created_at": clock.to_wire(row.created_at),
+                }
+            )
+            for row in rows.only("id", "status", "boundary", "restored_from", "created_at")
+        ],
+    )

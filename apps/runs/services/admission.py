@@ -1,0 +1,119 @@
+"""Admitting a Run (R5, R8, R15)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+
+from apps.core.caller import Caller
+from apps.core.database import lock_name
+from apps.core.errors import ErrorCode, Issue, LoomError, invalid_request
+from apps.core.ids import new_id
+from apps.ledger.domain.receipts import OperationKind
+from apps.ledger.models import Operation
+from apps.ledger.services.events import NewEvent, append_events
+from apps.ledger.services.operations import Applied, perform
+from apps.looms.domain.graph import AgentStepSpec, LoomGraph
+from apps.looms.loaded import LoadedLoom
+from apps.looms.services.catalog import current
+from apps.looms.services.releases import store_release
+from apps.runs.contracts import RunLoom
+from apps.runs.domain.advancing import start
+from apps.runs.domain.executors import not_ready_because
+from apps.runs.domain.statuses import TERMINAL, EventType, RunStatus
+from apps.runs.models import Run
+from apps.runs.queue import ring_on_commit
+from apps.runs.services import changes
+
+
+def run_loom(*, caller: Caller, request: RunLoom, now: dt.datetime) -> Operation:
+    """Admit one Run of a Loom's newest Release; the decided Operation."""
+    entry = current(request.loom_name)
+    loom = entry.loom if entry is not None else None
+
+    def check() -> None:
+        if loom is not None:
+            issues = loom.check_input(request.input)
+            if issues:
+                raise invalid_request(
+                    f"the input of {loom.name}",
+                    [Issue(i.code, f"/input{i.path}", i.suggestion) for i in issues],
+                )
+
+    def effect() -> Applied:
+        if entry is None:
+            raise LoomError(
+                ErrorCode.NOT_FOUND, f"There is no Loom {request.loom_name}. `list_looms` shows those there are."
+            )
+        if loom is None or entry.status == "invalid":
+            raise LoomError(
+                ErrorCode.RELEASE_UNAVAILABLE,
+                f"Loom {request.loom_name} does not load at present. `list_looms` shows its diagnostics.",
+            )
+        return _admit(caller, request, loom, now)
+
+    return perform(caller=caller, kind=OperationKind.RUN, request=request, check=check, effect=effect, now=now)
+
+
+def _admit(caller: Caller, request: RunLoom, loom: LoadedLoom, now: dt.datetime) -> Applied:
+    graph = loom.graph
+    _require_executor(caller, graph)
+    if graph.exclusive:
+        _require_no_other(caller.project_id, graph.loom)
+    store_release(loom)
+    ahead = start(graph)
+    run_id = new_id()
+    run = Run(
+        id=run_id,
+        trace_id=run_id,
+        project_id=caller.project_id,
+        loom_name=graph.loom,
+        release_digest=loom.digest,
+        exclusive=graph.exclusive,
+        input=request.input,
+        source=caller.source,
+        agent_executor=caller.agent_executor,
+        profile=caller.profile or "",
+        entry=caller.entry,
+        principal=caller.principal,
+        credential_id=caller.credential_id,
+        origin_operation_id=uuid.UUID(request.operation_id),
+        origin_instance_id=uuid.UUID(request.service_instance_id),
+        status=RunStatus.QUEUED,
+        created_at=now,
+        updated_at=now,
+    )
+    changes.place(run, graph, ahead)
+    changes.queue(run, now=now)
+    run.event_seq = append_events(
+        run_id=run_id,
+        after=0,
+        events=[NewEvent(EventType.RUN_ADMITTED, {"loomName": graph.loom, "releaseDigest": loom.digest})],
+        at=now,
+    )
+    run.save(force_insert=True)
+    ring_on_commit()
+    return Applied(run_id, revision_after=run.revision)
+
+
+def _require_executor(caller: Caller, graph: LoomGraph) -> None:
+    steps = (step for stage in graph.stages.values() for step in stage.steps.values())
+    if any(isinstance(step, AgentStepSpec) for step in steps):
+        reason = not_ready_because(caller.agent_executor, caller.project_id)
+        if reason is not None:
+            raise LoomError(ErrorCode.UNAVAILABLE, reason)
+
+
+def _require_no_other(project_id: uuid.UUID, loom_name: str) -> None:
+    lock_name("exclusive", project_id, loom_name)
+    open_runs = Run.objects.filter(project_id=project_id, loom_name=loom_name).exclude(
+        status__in=[status.value for status in TERMINAL]
+    )
+    other = open_runs.values_list("id", flat=True).first()
+    if other is not None:
+        raise LoomError(
+            ErrorCode.BUSY,
+            f"Loom {loom_name} runs one at a time, and Run {other} has not ended. Wait for it or cancel it, then "
+            "start again under a new operationId.",
+            details={"runId": str(other)},
+        )

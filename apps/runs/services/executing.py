@@ -1,0 +1,96 @@
+"""Running a leased segment's Code, outside any transaction."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.db import connection
+
+from apps.core.ids import new_id
+from apps.looms import segments
+from apps.looms.segments import AnswerInput, ArtifactValue, RecordValue, SegmentInput, SegmentOutput
+from apps.results.contracts import ArtifactDetail, RecordDetail
+from apps.results.selectors import results
+from apps.runs.domain.statuses import RunStatus
+from apps.runs.models import Run
+from apps.runs.services.leasing import Leased
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerReader:
+    """What Code may read: Artifacts and Records of its own Project."""
+
+    project_id: uuid.UUID
+
+    def artifact_at(self, loom_name: str, stage_name: str) -> ArtifactValue | None:
+        return _artifact(
+            results.artifact_at(project_id=self.project_id, loom_name=loom_name, stage_name=stage_name)
+        )
+
+    def artifact(self, artifact_id: str) -> ArtifactValue | None:
+        return _artifact(results.artifact_by_id(project_id=self.project_id, artifact_id=artifact_id))
+
+    def record(self, record_id: str) -> RecordValue | None:
+        return _record(results.record_by_id(project_id=self.project_id, record_id=record_id))
+
+    def latest_record(self, loom_name: str, stage_name: str) -> RecordValue | None:
+        return _record(
+            results.latest_record(project_id=self.project_id, loom_name=loom_name, stage_name=stage_name)
+        )
+
+
+def _artifact(found: ArtifactDetail | None) -> ArtifactValue | None:
+    if found is None:
+        return None
+    return ArtifactValue(found.artifact_id, found.loom_name, found.stage_name, found.revision, found.data)
+
+
+def _record(found: RecordDetail | None) -> RecordValue | None:
+    return None if found is None else RecordValue(found.record_id, found.loom_name, found.stage_name, found.data)
+
+
+def idempotency_key(leased: Leased) -> str:
+    """The same for all attempts at one segment of a visit, another for any other (R12)."""
+    where = leased.position
+    return str(uuid.uuid5(leased.run_id, f"{where.stage}/{where.step}/{where.visit}/{leased.due.segment}"))
+
+
+def _cancelled(leased: Leased) -> Callable[[], bool]:
+    def asked() -> bool:
+        held = Run.objects.filter(pk=leased.run_id, fence=leased.fence, status=RunStatus.RUNNING)
+        return not held.exists()
+
+    return asked
+
+
+def execute(leased: Leased) -> SegmentOutput:
+    """Run the segment's Code.  Never raises: whatever Code does is in the output."""
+    assert not connection.in_atomic_block, "Code never runs inside a transaction"
+    key = idempotency_key(leased)
+    previous = leased.previous
+    answer = leased.answer
+    return segments.run_segment(
+        SegmentInput(
+            run_id=str(leased.run_id),
+            loom=leased.loom,
+            kind=segments.SegmentKind(leased.due.kind.value),
+            stage=leased.position.stage,
+            step=leased.position.step,
+            visit=leased.position.visit,
+            attempt=leased.due.attempts + 1,
+            idempotency_key=key,
+            input=leased.input,
+            previous=previous["value"] if previous else None,
+            previous_step=(previous["stage"], previous["step"]) if previous else None,
+            state=leased.state,
+            continuation=leased.due.continuation,
+            answer=AnswerInput(answer["kind"], answer["value"]) if answer else None,
+            now=leased.segment_time,
+            seed=key,
+            results=LedgerReader(leased.project_id),
+            cancelled=_cancelled(leased),
+            new_id=lambda: str(new_id()),
+        )
+    )

@@ -1,0 +1,250 @@
+"""Landing: everything a segment did, in one transaction, under the Run's fence and step sequence (R6)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from apps.access.services.credentials import is_live
+from apps.core.database import for_update
+from apps.core.failpoints import Failpoint, reach
+from apps.ledger.services.events import NewEvent
+from apps.looms import segments
+from apps.looms.domain.graph import AgentStepSpec
+from apps.looms.segments import Ask, Confirm, Failed, Outcome, SegmentOutput, Sleep
+from apps.results.domain import commits
+from apps.results.domain.commits import ArtifactConflict
+from apps.results.services.landing import Landing, land_commits
+from apps.runs.domain.advancing import check_outcome, follow, policy_of, step_of
+from apps.runs.domain.facts import RunError
+from apps.runs.domain.statuses import AttemptStatus, EventType, RunErrorCode, RunStatus, SegmentKind
+from apps.runs.models import Action, Run, State
+from apps.runs.services import changes
+from apps.runs.services.leasing import Leased, begin_segment, leased_of
+
+logger = logging.getLogger("loomsvc.runs")
+
+#: An exception class that a Step's ``errors`` may name for a refused commit.
+CONFLICT_NAMES = ("ArtifactConflict", "loomsvc.authoring.ArtifactConflict", "Exception", "BaseException")
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentResult:
+    """What a worker brings back.  ``keep``: it would go on with the Run's next segment at once."""
+
+    leased: Leased
+    output: SegmentOutput
+    keep: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """``accepted`` is False when the fence had moved: nothing of the result was stored.
+
+    ``next`` is the Run's next segment, begun under the same lease, when the worker keeps it.
+    """
+
+    accepted: bool
+    next: Leased | None = None
+
+
+def land(results: Sequence[SegmentResult], *, now: dt.datetime) -> list[Landed]:
+    """Land several Runs' results in one transaction, each under its own fence.
+
+    A batch that fails as a whole falls back to one by one, so that one bad result harms no other.
+    """
+    try:
+        with transaction.atomic():
+            landed = [_land_one(result, now=now) for result in results]
+            reach(Failpoint.AFTER_EFFECT_BEFORE_COMMIT)
+    except Exception:
+        if len(results) == 1:
+            raise
+        logger.exception("a batch of %d results could not land together", len(results))
+        return [land([result], now=now)[0] for result in results]
+    reach(Failpoint.AFTER_COMMIT_BEFORE_ACK)
+    return landed
+
+
+def _land_one(result: SegmentResult, *, now: dt.datetime) -> Landed:
+    leased, output = result.leased, result.output
+    rows = Run.objects.select_related("credential", "state").filter(
+        pk=leased.run_id, fence=leased.fence, step_seq=leased.step_seq, status=RunStatus.RUNNING
+    )
+    run = for_update(rows).first()
+    if run is None:
+        logger.warning("a late result of Run %s was refused: its lease had passed on", leased.run_id)
+        return Landed(accepted=False)
+    ending = output.ending
+    if not isinstance(ending, Failed):
+        ending = _commit(run, leased, output) or ending
+    if isinstance(ending, Failed):
+        events = [_failed(run, leased, ending, output, now)]
+    else:
+        _keep_state(run, output, now)
+        events = _succeeded(run, leased, ending, output, now)
+    going_on = result.keep and _goes_on(run, leased, now)
+    if going_on:
+        _keep_lease(run, leased, now)
+    changes.save(run, now=now, events=events)
+    return Landed(True, leased_of(run, leased.loom, instance_id=leased.instance_id) if going_on else None)
+
+
+def _commit(run: Run, leased: Leased, output: SegmentOutput) -> Failed | None:
+    """Check the outcome and land staged commits; what is wrong with them, if anything is."""
+    if isinstance(output.ending, Outcome) and leased.due.kind is not SegmentKind.INITIALIZE:
+        error = check_outcome(leased.loom.graph, leased.position, output.ending.outcome)
+        if error is not None:
+            return Failed(error.code.value, error.message, ())
+    if not output.staged:
+        return None
+    landing = Landing(run.project_id, run.loom_name, run.stage, run.pk, run.updated_at)
+    try:
+        with transaction.atomic():
+            landed = land_commits(landing, [_commit_of(staged) for staged in output.staged])
+    except ArtifactConflict as conflict:
+        return Failed(RunErrorCode.STEP_FAILED.value, f"ArtifactConflict: {conflict}", CONFLICT_NAMES)
+    except IntegrityError:
+        message = "ArtifactConflict: another Run took the same id at the same moment"
+        return Failed(RunErrorCode.STEP_FAILED.value, message, CONFLICT_NAMES)
+    run.artifact_ids = list(dict.fromkeys([*run.artifact_ids, *landed.artifact_ids]))
+    run.record_ids = list(dict.fromkeys([*run.record_ids, *landed.record_ids]))
+    return None
+
+
+def _commit_of(staged: Any) -> commits.Commit:
+    match staged:
+        case segments.CreateArtifact():
+            return commits.Create(staged.artifact_id, staged.data)
+        case segments.ReplaceArtifact():
+            return commits.Replace(staged.artifact_id, staged.expected_revision, staged.data)
+        case segments.RemoveArtifact():
+            return commits.Remove(staged.artifact_id, staged.expected_revision)
+        case segments.AppendRecord():
+            return commits.Append(staged.record_id, staged.data)
+    raise TypeError(f"unknown commit {type(staged).__name__}")
+
+
+def _keep_state(run: Run, output: SegmentOutput, now: dt.datetime) -> None:
+    if output.state_changed or run.due_kind == SegmentKind.INITIALIZE:
+        run.state = State.objects.create(
+            run=run, stage=run.stage, data=output.state, created_at=changes.moment(run, now)
+        )
+
+
+def _succeeded(
+    run: Run, leased: Leased, ending: Outcome | Ask | Confirm | Sleep, output: SegmentOutput, now: dt.datetime
+) -> list[NewEvent]:
+    where = {"stage": run.stage, "step": run.step, "visit": run.visit}
+    if leased.due.kind is SegmentKind.INITIALIZE:
+        changes.record_attempt(run, AttemptStatus.COMPLETED, now=now, reads=_reads(output), log=_log(output))
+        run.due_kind = SegmentKind.STEP
+        run.attempts = 0
+        run.segment_time = None
+        run.policy = policy_of(leased.loom.graph, leased.position, SegmentKind.STEP).to_json()
+        # A pause waits for the Step that the Stage is entered for: an initializer completes none.
+        changes.queue(run, now=now)
+        return [NewEvent(EventType.STAGE_INITIALIZED, {"stage": run.stage})]
+    if isinstance(ending, Outcome):
+        return _completed(run, leased, ending.outcome, output, now, where)
+    changes.record_attempt(run, AttemptStatus.WAITED, now=now, reads=_reads(output), log=_log(output))
+    return [NewEvent(EventType.STEP_WAITED, {**where, **_wait(run, ending, now)})]
+
+
+def _completed(
+    run: Run, leased: Leased, outcome: str, output: SegmentOutput, now: dt.datetime, where: dict[str, Any]
+) -> list[NewEvent]:
+    run.boundary += 1
+    changes.record_attempt(
+        run,
+        AttemptStatus.COMPLETED,
+        now=now,
+        outcome=outcome,
+        boundary=run.boundary,
+        reads=_reads(output),
+        log=_log(output),
+    )
+    event = NewEvent(EventType.STEP_COMPLETED, {**where, "outcome": outcome, "boundary": run.boundary})
+    run.previous = {"stage": run.stage, "step": run.step, "value": outcome}
+    if run.pause_requested:
+        run.saved_result = {"outcome": outcome}
+        changes.rest(run)
+        return [event, NewEvent(EventType.RUN_PAUSED, {"boundary": run.boundary})]
+    graph = leased.loom.graph
+    ahead = follow(graph, leased.position, outcome, run.visits)
+    return [event, *changes.follow_on(run, graph, ahead, now=now, instance_id=leased.instance_id)]
+
+
+def _wait(run: Run, ending: Ask | Confirm | Sleep, now: dt.datetime) -> dict[str, Any]:
+    """Park the Run: its continuation is due once the answer, or the time, has come."""
+    run.attempts = 0
+    run.segment += 1
+    run.segment_time = None
+    run.due_kind = SegmentKind.CONTINUATION
+    run.continuation = ending.then
+    run.answer = None
+    if isinstance(ending, Sleep):
+        run.answer = {"kind": "sleep", "value": None}
+        changes.queue(run, now=now, until=ending.until)
+        return {"until": ending.until.isoformat()}
+    action = Action.objects.create(
+        run=run,
+        kind="questions" if isinstance(ending, Ask) else "confirmation",
+        request=ending.request if isinstance(ending, Ask) else {"context": ending.context},
+        only_person=ending.only_person,
+        continuation=ending.then,
+        created_at=changes.moment(run, now),
+    )
+    run.status = RunStatus.WAITING
+    run.pending_action = action
+    run.due_at = None
+    changes.release_lease(run)
+    return {"actionId": str(action.pk), "kind": action.kind}
+
+
+def _failed(run: Run, leased: Leased, ending: Failed, output: SegmentOutput, now: dt.datetime) -> NewEvent:
+    return changes.fail_segment(
+        run,
+        RunError(RunErrorCode(ending.code), ending.message),
+        error_names=ending.error_names,
+        now=now,
+        instance_id=leased.instance_id,
+        reads=_reads(output),
+        log=_log(output),
+    )
+
+
+def _goes_on(run: Run, leased: Leased, now: dt.datetime) -> bool:
+    """Whether the worker may run the next segment under the lease it holds."""
+    if run.status != RunStatus.QUEUED or isinstance(
+        step_of(leased.loom.graph, changes.position_of(run)), AgentStepSpec
+    ):
+        return False
+    if run.due_kind == SegmentKind.CONTINUATION or run.attempts:
+        return False
+    return run.credential is None or is_live(run.credential, now)
+
+
+def _keep_lease(run: Run, leased: Leased, now: dt.datetime) -> None:
+    run.status = RunStatus.RUNNING
+    run.due_at = None
+    run.lease_owner = leased.owner
+    begin_segment(run, now=now)
+
+
+def _reads(output: SegmentOutput) -> list[dict[str, Any]]:
+    return [
+        {"artifactId": read.artifact_id, "revision": read.revision}
+        if isinstance(read, segments.ArtifactRead)
+        else {"recordId": read.record_id}
+        for read in output.reads
+    ]
+
+
+def _log(output: SegmentOutput) -> list[dict[str, str]]:
+    return [{"level": line.level, "message": line.message} for line in output.log]

@@ -1,0 +1,161 @@
+"""Pause, resume, cancel and answer: Operations on a Run that exists (R9–R11, H3)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Callable
+
+from apps.core.caller import Caller
+from apps.core.database import for_update
+from apps.core.errors import ErrorCode, LoomError, not_found
+from apps.ledger.domain.receipts import Effect, OperationKind
+from apps.ledger.models import Operation
+from apps.ledger.services.events import NewEvent
+from apps.ledger.services.operations import Applied, perform
+from apps.looms.services.releases import load_release
+from apps.runs.contracts import AnswerAsk, ResumeRun, SteerRun
+from apps.runs.domain import answering
+from apps.runs.domain.admitting import (
+    CancelDecision,
+    PauseDecision,
+    decide_answer,
+    decide_cancel,
+    decide_pause,
+    decide_resume,
+)
+from apps.runs.domain.advancing import follow
+from apps.runs.domain.facts import RunFacts
+from apps.runs.domain.statuses import AttemptStatus, EventType, RunStatus
+from apps.runs.models import Action, Run
+from apps.runs.services import changes
+
+
+def _locked(caller: Caller, run_id: str) -> Run:
+    rows = Run.objects.filter(pk=uuid.UUID(run_id), project_id=caller.project_id)
+    run = for_update(rows.select_related("pending_action")).first()
+    if run is None:
+        raise not_found("Run", run_id)
+    return run
+
+
+def _steer(
+    caller: Caller,
+    kind: OperationKind,
+    request: SteerRun,
+    now: dt.datetime,
+    change: Callable[[Run, RunFacts], list[NewEvent] | None],
+    check: Callable[[], None] = lambda: None,
+) -> Operation:
+    """``change`` writes onto the locked row and says what happened, or ``None`` for no change at all."""
+    instance_id = uuid.UUID(request.service_instance_id)
+
+    def effect() -> Applied:
+        run = _locked(caller, request.run_id)
+        before = run.revision
+        events = change(run, changes.facts_of(run, current_instance=instance_id))
+        if events is None:
+            return Applied(run.pk, Effect.NONE, before, before)
+        changes.save(run, now=now, events=events)
+        return Applied(run.pk, Effect.APPLIED, before, run.revision)
+
+    return perform(
+        caller=caller,
+        kind=kind,
+        request=request,
+        effect=effect,
+        check=check,
+        now=now,
+        run_id=uuid.UUID(request.run_id),
+    )
+
+
+def pause_run(*, caller: Caller, request: SteerRun, now: dt.datetime) -> Operation:
+    """Pause between Steps at once, else once the current Step has saved its result (R9)."""
+
+    def change(run: Run, facts: RunFacts) -> list[NewEvent] | None:
+        match decide_pause(facts):
+            case PauseDecision.NOTHING:
+                return None
+            case PauseDecision.NOW:
+                changes.rest(run)
+                return [NewEvent(EventType.RUN_PAUSED, {"boundary": run.boundary})]
+            case PauseDecision.AFTER_THE_STEP:
+                run.pause_requested = True
+                return [NewEvent(EventType.PAUSE_REQUESTED)]
+
+    return _steer(caller, OperationKind.PAUSE_RUN, request, now, change)
+
+
+def resume_run(*, caller: Caller, request: ResumeRun, now: dt.datetime) -> Operation:
+    """Route the saved result, or go on with what was due; no landed Code is repeated (R10)."""
+
+    def change(run: Run, facts: RunFacts) -> list[NewEvent]:
+        decide_resume(facts, expected_revision=request.expected_revision)
+        run.last_error = None
+        # The Run goes on under whoever resumes it; its policy stays what it was admitted with (R14).
+        run.credential_id = caller.credential_id
+        resumed = NewEvent(EventType.RUN_RESUMED, {"steps": request.steps} if request.steps else {})
+        if facts.saved_outcome is None:
+            changes.queue(run, now=now)
+            events = []
+        else:
+            graph = load_release(run.release_digest).graph
+            ahead = follow(graph, facts.position, facts.saved_outcome, facts.visits)
+            events = changes.follow_on(
+                run, graph, ahead, now=now, instance_id=uuid.UUID(request.service_instance_id)
+            )
+        run.pause_requested = request.steps == 1 and run.status == RunStatus.QUEUED
+        return [resumed, *events]
+
+    return _steer(caller, OperationKind.RESUME_RUN, request, now, change)
+
+
+def cancel_run(*, caller: Caller, request: SteerRun, now: dt.datetime) -> Operation:
+    """End the Run at once, whoever holds it (R11)."""
+
+    def change(run: Run, facts: RunFacts) -> list[NewEvent] | None:
+        if decide_cancel(facts) is CancelDecision.NOTHING:
+            return None
+        run.fence += 1
+        if facts.status is RunStatus.RUNNING:
+            changes.record_attempt(run, AttemptStatus.CANCELLED, now=now)
+        changes.finish(
+            run, RunStatus.CANCELLED, now=now, instance_id=uuid.UUID(request.service_instance_id)
+        )
+        return [NewEvent(EventType.RUN_CANCELLED)]
+
+    return _steer(caller, OperationKind.CANCEL_RUN, request, now, change)
+
+
+def answer_ask(*, caller: Caller, request: AnswerAsk, via: str, now: dt.datetime) -> Operation:
+    """Give the waiting Action its answer; its continuation is due (H1–H3, H6, H7)."""
+
+    def check() -> None:
+        waiting = Action.objects.filter(
+            pk=uuid.UUID(request.action_id), run_id=uuid.UUID(request.run_id), run__project_id=caller.project_id
+        ).first()
+        if waiting is None or waiting.answered_at is not None:
+            return  # the effect refuses it, with a receipt
+        answering.check_answer(waiting.kind, waiting.request, request.answer)
+        if waiting.only_person and not answering.counts_as_person(caller.source, via):
+            raise LoomError(
+                ErrorCode.FORBIDDEN,
+                "Only a person may answer this. They can do so in a native form, in the console, with `loomsvc "
+                "answer_ask`, or in the Studio.",
+            )
+
+    def change(run: Run, facts: RunFacts) -> list[NewEvent]:
+        action = run.pending_action
+        decide_answer(facts, pending_action=str(action.pk) if action else None, action_id=request.action_id)
+        assert action is not None
+        who = {"principal": caller.principal, "source": caller.source.value, "via": via}
+        action.answer, action.answered_by, action.answered_at = request.answer, who, changes.moment(run, now)
+        action.save(update_fields=["answer", "answered_by", "answered_at"])
+        run.pending_action = None
+        run.answer = {"kind": action.kind, "value": request.answer}
+        changes.queue(run, now=now)
+        return [NewEvent(EventType.ACTION_ANSWERED, {"actionId": str(action.pk), "answeredBy": who})]
+
+    return _steer(caller, OperationKind.ANSWER_ASK, request, now, change, check)
+

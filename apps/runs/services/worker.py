@@ -1,0 +1,135 @@
+"""What a worker process does when the bell rings: lease, run, land, go on.
+
+One process has one boot id; a prefork child adds its own pid.  The boot id owns leases, so a
+restarted worker never passes for the one that was lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import uuid
+
+from django.db import close_old_connections, connection
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
+
+from apps.core import clock, conf
+from apps.core.database import DATABASE_TROUBLE
+from apps.core.ids import new_id
+from apps.ledger.selectors.instances import current_instance
+from apps.runs.queue import ring
+from apps.runs.services.executing import execute
+from apps.runs.services.landing import Landed, SegmentResult, land
+from apps.runs.services.leasing import InstanceEnded, Leased, take_lease
+
+logger = logging.getLogger("loomsvc.worker")
+
+_boot_id = str(new_id())
+_boot_pid = os.getpid()
+_instance_id: uuid.UUID | None = None
+_stopping = threading.Event()
+_lost_threads = 0
+
+#: A message is a worker's turn: after this long it rings for another and lets the pool breathe.
+TURN_SECONDS = 1.0
+
+
+def begin(instance_id: uuid.UUID) -> None:
+    """Bind this process, and the children it will fork, to a service instance."""
+    global _instance_id
+    _instance_id = instance_id
+    _stopping.clear()
+
+
+def stop_taking() -> None:
+    """Begin no further segment; those that run may land."""
+    _stopping.set()
+
+
+def owner() -> str:
+    """Who holds the leases of this process."""
+    return _boot_id if os.getpid() == _boot_pid else child_owner(os.getpid())
+
+
+def child_owner(pid: int) -> str:
+    """Who holds the leases of a prefork child."""
+    return f"{_boot_id}:{pid}"
+
+
+def lost_threads() -> int:
+    """Threads of this process that Code past its timeout still occupies, or once did (R12)."""
+    return _lost_threads
+
+
+def work(*, turn_seconds: float = TURN_SECONDS) -> None:
+    """Run what is due until nothing is, or the turn is over; then ring for another."""
+    close_old_connections()
+    instance_id = _instance_id or current_instance().pk
+    ends = time.monotonic() + turn_seconds
+    while not _stopping.is_set():
+        if time.monotonic() >= ends:
+            ring()
+            return
+        try:
+            leased = take_lease(owner=owner(), instance_id=instance_id, now=clock.now())
+        except InstanceEnded:
+            logger.warning("the service was started anew; this worker takes nothing more")
+            return
+        except DATABASE_TROUBLE as error:
+            logger.warning("the database could not be reached (%s); the sweep will ring", type(error).__name__)
+            connection.close()
+            return
+        if leased is None:
+            return
+        _advance(leased)
+
+
+def _advance(leased: Leased) -> None:
+    """Run a Run's segments one after the other until it waits, ends, or has used its fair share."""
+    for number in range(1, conf.settings().fair_share + 1):
+        output = execute(leased)
+        keep = number < conf.settings().fair_share and not _stopping.is_set() and not output.abandoned
+        landed = _land_surely(SegmentResult(leased, output, keep))
+        if output.abandoned:
+            _lose_thread()
+        if landed.next is None:
+            return
+        leased = landed.next
+
+
+def _land_surely(result: SegmentResult) -> Landed:
+    """Land, trying again while the database is away: the step sequence keeps a landed result from landing twice."""
+
+    def attempt() -> Landed:
+        try:
+            return land([result], now=clock.now())[0]
+        except DATABASE_TROUBLE:
+            connection.close()
+            raise
+
+    patience = Retrying(
+        retry=retry_if_exception_type(DATABASE_TROUBLE),
+        wait=wait_exponential_jitter(initial=0.05, max=2.0),
+        stop=stop_after_delay(conf.settings().lease_seconds),
+        reraise=True,
+    )
+    try:
+        return patience(attempt)
+    except DATABASE_TROUBLE as error:
+        # The lease runs out and the sweep says what is true: the attempt is indeterminate.
+        logger.error("Run %s could not land (%s)", result.leased.run_id, type(error).__name__)
+        return Landed(accepted=False)
+
+
+def _lose_thread() -> None:
+    """Code past its timeout goes on in its thread; only a process of its own can be replaced."""
+    global _lost_threads
+    _lost_threads += 1
+    if os.getpid() != _boot_pid:
+        logger.warning("a Step past its timeout holds a thread; this worker process is replaced")
+        connection.close()
+        os._exit(1)  # the sweep rings for what else is due
+    logger.warning("a Step past its timeout holds a thread that cannot be ended")
+
