@@ -11,7 +11,7 @@ if "LOOMSVC_DATA" not in os.environ:
     os.environ["LOOMSVC_DATA"] = tempfile.mkdtemp(prefix="loomsvc-test-")
     atexit.register(shutil.rmtree, os.environ["LOOMSVC_DATA"], ignore_errors=True)
 
-from loomsvc.settings.base import *  # noqa: E402, F403
+from loomsvc.settings.base import *  # noqa: F403
 
 SECRET_KEY = "only-for-tests-" + "x7Kq2" * 10
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
