@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import models
 
 from apps.core import json_text
 
 
-class JsonTextField(models.TextField[Any, Any]):
+if TYPE_CHECKING:
+    _TextField = models.TextField[Any, Any]
+else:
+    _TextField = models.TextField
+
+
+class JsonTextField(_TextField):
     """Business JSON kept as the text it was given as, never as ``jsonb`` (contract section 1).
 
     With ``null=True``, ``None`` is the database's NULL ("nothing there"); without it, ``None`` is
