@@ -23,6 +23,11 @@ def package_name(digest: str) -> str:
     return f"{_PREFIX}{digest}"
 
 
+def is_open(package: str) -> bool:
+    """Whether the package has been opened in this process."""
+    return package in sys.modules
+
+
 def open_package(digest: str, folder: Path) -> str:
     """Make ``folder`` importable as the package of ``digest``; returns the package's name.
 

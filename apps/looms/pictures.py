@@ -1,0 +1,77 @@
+"""A graph to look at: Mermaid text, and a tree for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.markup import escape
+from rich.tree import Tree
+
+from apps.looms.domain.durations import format_duration
+from apps.looms.domain.graph import AgentStepSpec, LoomGraph, StageSpec, StepSpec
+from apps.looms.domain.names import END
+
+
+def _label(text: str) -> str:
+    """Text inside a quoted Mermaid label: nothing in it can end the label or start markup."""
+    codes = {'"': "#quot;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "#": "#35;", "`": "#96;", "|": "#124;"}
+    return "".join(codes.get(character, character) for character in text)
+
+
+def mermaid(graph: LoomGraph) -> str:
+    """A Mermaid flowchart: a box a Stage, Steps inside (agents rounded), outcomes on the edges."""
+    return "\n".join(_mermaid_lines(graph)) + "\n"
+
+
+def _mermaid_lines(graph: LoomGraph) -> Iterator[str]:
+    yield "flowchart TD"
+    yield '  start(["start"])'
+    yield '  finish(["end"])'
+    for stage in graph.stages.values():
+        yield f'  subgraph stage_{stage.name}["{_label(stage.name)}"]'
+        for step in stage.steps.values():
+            left, right = ("(", ")") if isinstance(step, AgentStepSpec) else ("[", "]")
+            yield f'    {stage.name}__{step.name}{left}"{_label(step.name)}"{right}'
+        yield "  end"
+    yield f"  start --> {graph.entry}__{graph.stages[graph.entry].entry}"
+    for stage in graph.stages.values():
+        for step in stage.steps.values():
+            for outcome, target in step.on.items():
+                after = _node(graph, stage, outcome, target)
+                yield f'  {stage.name}__{step.name} -- "{_label(outcome)}" --> {after}'
+
+
+def _node(graph: LoomGraph, stage: StageSpec, outcome: str, target: str) -> str:
+    if target != END:
+        return f"{stage.name}__{target}"
+    following = stage.on[outcome]
+    return "finish" if following == END else f"{following}__{graph.stages[following].entry}"
+
+
+def tree(graph: LoomGraph) -> Tree:
+    """Stages, Steps and routes for a terminal."""
+    root = Tree(f"[bold]{escape(graph.loom)}[/] {escape(graph.title)}")
+    for stage in graph.stages.values():
+        entry = " [dim](entry)[/]" if stage.name == graph.entry else ""
+        branch = root.add(f"Stage [bold cyan]{stage.name}[/]{entry}")
+        for step in stage.steps.values():
+            leaf = branch.add(_step_line(step, is_entry=step.name == stage.entry))
+            for outcome, target in step.on.items():
+                leaf.add(f"{escape(outcome)} → {escape(target)}")
+        for outcome, target in stage.on.items():
+            branch.add(f"[dim]on[/] {escape(outcome)} → {escape(target)}")
+    return root
+
+
+def _step_line(step: StepSpec, *, is_entry: bool) -> str:
+    if isinstance(step, AgentStepSpec):
+        parts = [f"agent [bold magenta]{step.name}[/] ({escape(step.agent)})"]
+    else:
+        parts = [f"code [bold green]{step.name}[/] ({escape(step.code)})"]
+        if step.retry is not None:
+            parts.append(f"{step.retry.attempts} attempts")
+        if step.rerun_on_interrupt:
+            parts.append("rerun on interrupt")
+    if step.timeout_seconds is not None:
+        parts.append(f"timeout {format_duration(step.timeout_seconds)}")
+    return ", ".join(parts) + (" [dim](entry)[/]" if is_entry else "")

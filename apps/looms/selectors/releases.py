@@ -1,0 +1,34 @@
+"""Reads of Releases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from apps.looms.models import Release, ReleaseFile
+from apps.looms.packages import PackageFiles
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRelease:
+    """A Release as the ledger has it."""
+
+    digest: str
+    loom_name: str
+    requires: Mapping[str, str]
+    files: PackageFiles
+
+
+def stored_release(digest: str) -> StoredRelease | None:
+    """The Release of this digest with its files."""
+    row = Release.objects.filter(pk=digest).first()
+    if row is None:
+        return None
+    files = ReleaseFile.objects.filter(release=row).values_list("path", "content")
+    return StoredRelease(row.digest, row.loom_name, row.requires, {path: bytes(content) for path, content in files})
+
+
+def newest_digest(loom_name: str) -> str | None:
+    """The Release that was loaded last under this name."""
+    rows = Release.objects.filter(loom_name=loom_name).order_by("-loaded_at", "digest")
+    return rows.values_list("digest", flat=True).first()

@@ -1,0 +1,146 @@
+"""The Looms that this service offers: folders turned into Releases, seen anew when they change (N8).
+
+Call these outside transactions: loading a changed folder stores a Release.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db import connection
+
+from apps.core import clock, conf
+from apps.core.errors import LoomError
+from apps.looms.checking.check import Checked, check_folder
+from apps.looms.diagnostics import Diagnostic
+from apps.looms.loaded import LoadedLoom
+from apps.looms.packages import Signature, signature
+from apps.looms.selectors.releases import newest_digest
+from apps.looms.services.releases import load_release, store_release
+from apps.looms.sources import LoomFolder, loom_folders
+
+
+class LoomStatus(enum.StrEnum):
+    """Whether new Runs of a Loom can be admitted."""
+
+    #: Its folder loads; new Runs take that Release.
+    READY = "ready"
+    #: Its folder does not load, or two folders carry its name.
+    INVALID = "invalid"
+
+
+@dataclass(frozen=True)
+class CatalogEntry:
+    """One Loom.  ``loom`` is the newest loaded Release, ``None`` when there never was one."""
+
+    name: str
+    loom: LoadedLoom | None
+    status: LoomStatus
+    diagnostics: tuple[Diagnostic, ...]
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A folder as it was when it was last loaded."""
+
+    folder: LoomFolder
+    signature: Signature | None
+    checked: Checked
+
+
+@dataclass(frozen=True)
+class _Catalog:
+    seen: Mapping[LoomFolder, _Seen]
+    entries: Mapping[str, CatalogEntry]
+
+
+_catalog = _Catalog({}, {})
+_refreshing = threading.Lock()
+
+
+def entries() -> list[CatalogEntry]:
+    """Every Loom by name; folders that changed are loaded first."""
+    refresh()
+    return sorted(_catalog.entries.values(), key=lambda entry: entry.name)
+
+
+def current(loom_name: str) -> CatalogEntry | None:
+    """The Loom of this name, ``None`` when there is none; its folder is loaded first if it changed."""
+    folders = loom_folders(conf.settings().loom_paths)
+    seen = _catalog.seen
+    own = [one for one in seen.values() if one.checked.name == loom_name]
+    if folders != tuple(seen) or any(_signature(one.folder) != one.signature for one in own):
+        refresh()
+    return _catalog.entries.get(loom_name)
+
+
+def refresh() -> None:
+    """Look at every folder and load those that changed."""
+    # Who holds SQLite's writer lock must not wait for someone who needs it to store a Release.
+    if not _refreshing.acquire(blocking=not connection.in_atomic_block):
+        return
+    try:
+        _refresh(loom_folders(conf.settings().loom_paths))
+    finally:
+        _refreshing.release()
+
+
+def _signature(folder: LoomFolder) -> Signature | None:
+    try:
+        return signature(folder.path)
+    except OSError:
+        return None
+
+
+def _refresh(folders: Sequence[LoomFolder]) -> None:
+    global _catalog
+    before = _catalog
+    seen: dict[LoomFolder, _Seen] = {}
+    for folder in folders:
+        # Taken before the files are read: a change meanwhile is met at the next look.
+        present = _signature(folder)
+        known = before.seen.get(folder)
+        seen[folder] = known if known and known.signature == present else _look(folder, present)
+    if seen != before.seen:
+        _catalog = _Catalog(seen, _entries(seen, before.entries))
+
+
+def _look(folder: LoomFolder, present: Signature | None) -> _Seen:
+    checked = check_folder(folder.path, releases_dir=conf.settings().releases_dir, environ=os.environ)
+    return _Seen(folder, present, checked)
+
+
+def _entries(seen: Mapping[LoomFolder, _Seen], before: Mapping[str, CatalogEntry]) -> dict[str, CatalogEntry]:
+    by_name: dict[str, list[_Seen]] = {}
+    for one in seen.values():
+        by_name.setdefault(one.checked.name, []).append(one)
+    return {name: _entry(name, found, before.get(name)) for name, found in by_name.items()}
+
+
+def _entry(name: str, found: list[_Seen], before: CatalogEntry | None) -> CatalogEntry:
+    checked = found[0].checked
+    if len(found) == 1 and checked.loom is not None:
+        if before is None or before.loom is None or before.loom.digest != checked.loom.digest:
+            store_release(loom=checked.loom, files=checked.files, now=clock.now())
+        return CatalogEntry(name, checked.loom, LoomStatus.READY, checked.diagnostics)
+    newest = before.loom if before is not None and before.loom is not None else _newest(name)
+    diagnostics = checked.diagnostics
+    if len(found) > 1:
+        places = ", ".join(one.folder.label for one in found)
+        clash = Diagnostic.error(
+            "loom.yaml", None, f"Several folders carry the name {name}: {places}.", "Rename or remove all but one."
+        )
+        diagnostics = (clash,)
+    return CatalogEntry(name, newest, LoomStatus.INVALID, diagnostics)
+
+
+def _newest(name: str) -> LoadedLoom | None:
+    digest = newest_digest(name)
+    try:
+        return None if digest is None else load_release(digest)
+    except LoomError:
+        return None

@@ -1,0 +1,71 @@
+"""Keeping Releases in the ledger, and loading the one that a Run is pinned to (R14)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import threading
+
+from django.db import transaction
+
+from apps.core import conf
+from apps.core.errors import ErrorCode, LoomError
+from apps.looms.checking.check import check_files
+from apps.looms.diagnostics import errors_in
+from apps.looms.loaded import LoadedLoom
+from apps.looms.models import Release, ReleaseFile
+from apps.looms.packages import PackageFiles, digest_of
+from apps.looms.selectors import releases as selectors
+
+_loaded: dict[str, LoadedLoom] = {}
+_loading = threading.RLock()
+
+
+class ReleaseUnavailable(LoomError):
+    """The Release cannot be loaded here and now: never a guess with other code."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.RELEASE_UNAVAILABLE, message)
+
+
+def store_release(*, loom: LoadedLoom, files: PackageFiles, now: dt.datetime) -> None:
+    """Keep ``loom`` and its files, and make it the newest of its name; storing it again is harmless."""
+    with transaction.atomic():
+        release = Release(loom.digest, loom_name=loom.name, requires=dict(loom.requires), created_at=now, loaded_at=now)
+        Release.objects.bulk_create([release], ignore_conflicts=True)
+        rows = [ReleaseFile(release_id=loom.digest, path=path, content=content) for path, content in files.items()]
+        ReleaseFile.objects.bulk_create(rows, ignore_conflicts=True)
+        if selectors.newest_digest(loom.name) != loom.digest:
+            Release.objects.filter(pk=loom.digest).update(loaded_at=now)
+    _loaded.setdefault(loom.digest, loom)
+
+
+def load_release(digest: str) -> LoadedLoom:
+    """The Release of this digest, loaded once in this process.  Raises :class:`ReleaseUnavailable`."""
+    found = _loaded.get(digest)
+    if found is not None:
+        return found
+    with _loading:
+        if digest not in _loaded:
+            _loaded[digest] = _load(digest)
+        return _loaded[digest]
+
+
+def _load(digest: str) -> LoadedLoom:
+    stored = selectors.stored_release(digest)
+    if stored is None:
+        raise ReleaseUnavailable(f"There is no Release {digest} in this ledger.")
+    if digest_of(stored.files, stored.requires) != digest:
+        raise ReleaseUnavailable(f"The stored files of Release {digest} are damaged: their digest is another.")
+    checked = check_files(
+        stored.files, [], stored.loom_name, releases_dir=conf.settings().releases_dir, environ=os.environ
+    )
+    if checked.loom is None:
+        first = errors_in(checked.diagnostics)[0]
+        raise ReleaseUnavailable(
+            f"Release {digest} of {stored.loom_name} does not load: {first.place}: {first.message}"
+        )
+    if checked.loom.digest != digest:
+        needed = ", ".join(f"{name} {version}" for name, version in stored.requires.items())
+        raise ReleaseUnavailable(f"Release {digest} of {stored.loom_name} needs {needed} installed.")
+    return checked.loom
