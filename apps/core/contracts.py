@@ -28,7 +28,7 @@ from apps.core.errors import invalid_request
 from apps.core.validation import issues_of
 
 
-class _WireSchema(GenerateJsonSchema):
+class WireSchema(GenerateJsonSchema):
     """JSON Schema of what is really on the wire: optional output members are absent, never null."""
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
@@ -83,7 +83,7 @@ class Contract(BaseModel):
     @classmethod
     def wire_schema(cls, mode: JsonSchemaMode = "validation") -> dict[str, Any]:
         """The JSON Schema of this shape as input (``validation``) or output (``serialization``)."""
-        return cls.model_json_schema(by_alias=True, mode=mode, schema_generator=_WireSchema)
+        return cls.model_json_schema(by_alias=True, mode=mode, schema_generator=WireSchema)
 
 
 class Empty(Contract):
