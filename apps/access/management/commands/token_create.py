@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.access.domain.entries import CREDENTIAL_SOURCES, MCP_ENTRIES, REST_ENTRY
+from apps.access.selectors.projects import project_named
+from apps.access.services.credentials import create_credential
+from apps.access.services.projects import DEFAULT_PROJECT
+from apps.core import clock, json_text
+from apps.core.caller import Source
+from apps.core.commands import LoomsvcCommand, positive
+
+_LONGEST_LABEL = 200
+
+
+def _label(text: str) -> str:
+    text = text.strip()
+    if not text or len(text) > _LONGEST_LABEL or not text.isprintable():
+        raise argparse.ArgumentTypeError(f"a label is one line of 1 to {_LONGEST_LABEL} printable characters")
+    return text
+
+
+class Command(LoomsvcCommand):
+    help = "Create a credential. Its text is printed once and kept nowhere."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--project", metavar="NAME", default=DEFAULT_PROJECT, help="Its home (default: %(default)s)."
+        )
+        parser.add_argument(
+            "--source", required=True, choices=[s.value for s in CREDENTIAL_SOURCES], help="Which Entries it opens."
+        )
+        parser.add_argument("--label", metavar="TEXT", required=True, type=_label, help="What it is for.")
+        parser.add_argument("--expires-days", metavar="N", type=positive, help="It ends by itself after N days.")
+        parser.add_argument("--json", action="store_true", help="Print one JSON object.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        now, source, days = clock.now(), Source(options["source"]), options["expires_days"]
+        project = project_named(options["project"])
+        credential, text = create_credential(
+            project=project,
+            source=source,
+            label=options["label"],
+            now=now,
+            expires_at=now + dt.timedelta(days=days) if days else None,
+        )
+        expires = clock.to_wire(credential.expires_at) if credential.expires_at else None
+        if options["json"]:
+            body = {
+                "publicId": credential.public_id,
+                "project": project.name,
+                "source": source.value,
+                "label": credential.label,
+                "expiresAt": expires,
+                "token": text,
+            }
+            self.stdout.write(json_text.dumps(body))
+            return
+        paths = ", ".join(entry.path for entry in (*MCP_ENTRIES, REST_ENTRY) if entry.source is source)
+        self.stdout.write(
+            f"Credential {credential.public_id} of Project {project.name} opens {paths} "
+            f"{f'until {expires}' if expires else 'until it is revoked'}.\n"
+            f"Keep its text now; it is not shown again:\n\n  {text}\n\n"
+            f"Send it as `Authorization: Bearer …`. To end it: loomsvc token_revoke {credential.public_id}"
+        )
