@@ -25,8 +25,11 @@ REDACTED = "[redacted]"
 SHORTEST_SECRET = 4
 
 _CREDENTIAL = re.compile(r"\b(loom_[a-z]+_[0-9A-Za-z]{6,})_[0-9A-Za-z_-]{8,}")
-_SECRET_KEY = r"(?:secret|passw(?:or)?d|passphrase|api[_ -]?key|private[_ -]?key|authorization|cookie|credential|token(?!s?_?count))"
-_KEY = re.compile(_SECRET_KEY, re.IGNORECASE)
+_TELLING_NAMES = (
+    r"(?:secret|passw(?:or)?d|passphrase|api[_ -]?key|private[_ -]?key|authorization|cookie|credential"
+    r"|token(?!s?_?count))"
+)
+_KEY = re.compile(_TELLING_NAMES, re.IGNORECASE)
 _BY_SHAPE = (
     (_CREDENTIAL, rf"\1_{REDACTED}"),
     (re.compile(r"\b(bearer)\s+[^\s\"',;]+", re.IGNORECASE), rf"\1 {REDACTED}"),
@@ -38,7 +41,7 @@ _BY_SHAPE = (
 )
 # Every repetition is bounded, so that a long hostile line costs time in proportion to its length.
 _BESIDE_KEY = re.compile(
-    rf"""(["']?\b[\w-]{{0,40}}{_SECRET_KEY}[\w-]{{0,40}}["']?\s{{0,9}}[=:]\s{{0,9}})"""
+    rf"""(["']?\b[\w-]{{0,40}}{_TELLING_NAMES}[\w-]{{0,40}}["']?\s{{0,9}}[=:]\s{{0,9}})"""
     r"""((?:basic\s+)?(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s,;&\]})"']+))""",
     re.IGNORECASE,
 )
@@ -117,9 +120,9 @@ def redact(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _redact_member(key, item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        if len(value) == 2 and isinstance(value[0], (str, bytes)) and isinstance(value[1], (str, bytes)):
-            return type(value)((value[0], _redact_member(value[0], value[1])))
-        return [redact(item) for item in value] if isinstance(value, list) else tuple(redact(item) for item in value)
+        is_pair = len(value) == 2 and all(isinstance(item, (str, bytes)) for item in value)
+        items = [value[0], _redact_member(*value)] if is_pair else [redact(item) for item in value]
+        return items if isinstance(value, list) else tuple(items)
     return value
 
 
@@ -176,7 +179,7 @@ class OneLineFormatter(logging.Formatter):
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
 
-    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
         return clock.to_wire(dt.datetime.fromtimestamp(record.created, dt.UTC))
 
     def format(self, record: logging.LogRecord) -> str:

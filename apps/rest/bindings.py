@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic.json_schema import models_json_schema
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from apps.core.contracts import Contract, WireSchema
 from apps.core.endpoints import Endpoint, Route
@@ -45,7 +45,8 @@ class Binding:
     @functools.cached_property
     def schema(self) -> dict[str, Any]:
         """The input contract's JSON Schema."""
-        return self.endpoint.input.wire_schema()
+        given: type[Contract] = self.endpoint.input
+        return given.wire_schema()
 
     @property
     def path_members(self) -> tuple[str, ...]:
@@ -107,10 +108,12 @@ def _particular(path: str) -> tuple[int, list[bool]]:
 @functools.cache
 def shapes_of(endpoints: tuple[Endpoint[Any, Any], ...]) -> Shapes:
     """All contracts of ``endpoints`` and the problem, generated together so that no two share a name."""
-    inputs = dict.fromkeys(endpoint.input for endpoint in endpoints)
-    outputs = dict.fromkeys([*(endpoint.output for endpoint in endpoints), Problem])
+    inputs: dict[type[Contract], None] = dict.fromkeys(endpoint.input for endpoint in endpoints)
+    outputs: dict[type[Contract], None] = dict.fromkeys([*(endpoint.output for endpoint in endpoints), Problem])
+    modes: list[tuple[type[Any], JsonSchemaMode]] = [(model, "validation") for model in inputs]
+    modes += [(model, "serialization") for model in outputs]
     references, document = models_json_schema(
-        [*((model, "validation") for model in inputs), *((model, "serialization") for model in outputs)],
+        modes,
         by_alias=True,
         ref_template=REFERENCE,
         schema_generator=WireSchema,

@@ -16,14 +16,16 @@ _JSON = "application/json"
 _EXAMPLE = problem(LoomError(ErrorCode.NOT_FOUND, "No Run 0198c1f2-7c7e-7000-8000-000000000000 in this Project."))
 
 
-class EndpointSchema(AutoSchema):  # type: ignore[misc]
+class EndpointSchema(AutoSchema):
     """Lets drf-spectacular find the views and assemble the document; the shapes are the contracts' own."""
 
     def get_operation(
         self, path: str, path_regex: str, path_prefix: str, method: str, registry: ComponentRegistry
     ) -> dict[str, Any]:
         self.registry, self.method = registry, method
-        binding: Binding = self.view.bindings[method]
+        # Only EndpointView uses this class.
+        bindings: Mapping[str, Binding] = getattr(self.view, "bindings")  # noqa: B009
+        binding = bindings[method]
         operation = {
             "operationId": binding.endpoint.name,
             "summary": binding.endpoint.title,
@@ -109,7 +111,9 @@ def _references(schema: Any) -> Iterator[str]:
 def _register(registry: ComponentRegistry, schema: Any, definitions: Mapping[str, Any]) -> None:
     """Put every component that ``schema`` reaches into the document."""
     for name in _references(schema):
-        component = ResolvedComponent(name=name, type=ResolvedComponent.SCHEMA, object=name, schema=definitions[name])
+        component = ResolvedComponent(  # type: ignore[no-untyped-call]
+            name=name, type=ResolvedComponent.SCHEMA, object=name, schema=definitions[name]
+        )
         if component not in registry:
             registry.register(component)
             _register(registry, definitions[name], definitions)

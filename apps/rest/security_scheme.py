@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 
 
-class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[misc]
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     """How drf-spectacular describes :class:`~apps.rest.authentication.BearerAuthentication`."""
 
     target_class = "apps.rest.authentication.BearerAuthentication"

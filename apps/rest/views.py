@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 from apps.core.contracts import Contract
 from apps.core.errors import ErrorCode, LoomError
 from apps.rest import arguments
+from apps.rest.authentication import Principal
 from apps.rest.bindings import Binding
 from apps.rest.openapi import EndpointSchema
 from apps.rest.parsing import read_body
@@ -62,7 +63,8 @@ class EndpointView(ApiView):
         endpoint = binding.endpoint
         named = {name: arguments.coerce(text, name, binding.schema) for name, text in path.items()}
         given = arguments.with_path(members, named, binding.contract)
-        output: Contract = endpoint.call(request.user.caller, given)
+        principal: Principal = request.user  # type: ignore[assignment]
+        output: Contract = endpoint.call(principal.caller, given)
         body = output.to_wire()
         missing = binding.route.null_is_missing
         if missing is not None and body[missing] is None:
@@ -73,5 +75,5 @@ class EndpointView(ApiView):
 class UnknownAddress(ApiView):
     """Whatever else stands under ``/api/v1``: who has no credential learns nothing (K9)."""
 
-    def http_method_not_allowed(self, request: Request, *args: Any, **kwargs: Any) -> NoReturn:
+    def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> NoReturn:
         raise LoomError(ErrorCode.NOT_FOUND, "There is nothing at this address; `/api/v1/openapi.json` lists all.")

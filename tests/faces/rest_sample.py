@@ -90,7 +90,11 @@ def fail(caller: Caller, given: Failure) -> Empty:
 
 
 def make(
-    name: str, given: type[Contract], handler: Callable[..., Contract], route: Route | None, output: type[Contract] = Echo
+    name: str,
+    given: type[Contract],
+    handler: Callable[..., Contract],
+    route: Route | None,
+    output: type[Contract] = Echo,
 ) -> Endpoint[Any, Any]:
     kind = Kind.READ if route is None or route.method == "GET" else Kind.OPERATION
     return Endpoint(

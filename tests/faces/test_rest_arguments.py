@@ -103,7 +103,9 @@ def test_rest_reports_the_very_issues_that_the_contract_reports_to_every_face(cl
     assert response.json()["message"] == caught.value.message
 
 
-@pytest.mark.parametrize("path", ["/api/v1/runs/nonsense", "/api/v1/runs/%00", "/api/v1/runs/" + "a" * 36, "/api/v1/runs/0"])
+@pytest.mark.parametrize(
+    "path", ["/api/v1/runs/nonsense", "/api/v1/runs/%00", "/api/v1/runs/" + "a" * 36, "/api/v1/runs/0"]
+)
 @pytest.mark.rule("E3")
 def test_a_malformed_uuid_in_a_path_is_an_invalid_request(client: Client, path: str) -> None:
     response = client.get(path)
@@ -118,7 +120,8 @@ def test_a_uuid_in_a_path_may_have_any_case(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "chosen", ["report", "2026-01-01T00:00:00+00:00", "a/b", "ü ñ", "a%2Fb", "x?y#z", "a//b", "-", "null", "revisions/x"]
+    "chosen",
+    ["report", "2026-01-01T00:00:00+00:00", "a/b", "ü ñ", "a%2Fb", "x?y#z", "a//b", "-", "null", "revisions/x"],
 )
 @pytest.mark.parametrize("slash", ["", "/"])
 @pytest.mark.rule("FR-E11")
@@ -186,7 +189,9 @@ def test_members_of_a_post_belong_into_its_body(client: Client) -> None:
     ids=lambda value: value[:24] if isinstance(value, bytes) else value[0],
 )
 @pytest.mark.rule("K23", "E3", "FR-D1", "FR-D5", "FR-D7", "FR-D9", "FR-D13", "FR-D19")
-def test_a_body_that_is_no_i_json_is_refused_with_the_place(client: Client, text: bytes, expected: tuple[str, str]) -> None:
+def test_a_body_that_is_no_i_json_is_refused_with_the_place(
+    client: Client, text: bytes, expected: tuple[str, str]
+) -> None:
     response = client.post(f"/api/v1/runs/{RUN}/pause", text, content_type="application/json")
     assert expected in issues(response)
 

@@ -46,7 +46,9 @@ def test_the_document_of_the_real_endpoints_is_valid_and_holds_each_route() -> N
     assert operations == {endpoint.name for endpoint in real}
 
 
-def test_drf_spectacular_has_nothing_to_warn_about(settings: Any, tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_drf_spectacular_has_nothing_to_warn_about(
+    settings: Any, tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     serve(settings)
     call_command("spectacular", "--validate", "--fail-on-warn", "--file", str(tmp_path / "openapi.yaml"))
     assert "paths:" in (tmp_path / "openapi.yaml").read_text()
@@ -90,10 +92,12 @@ def test_contracts_of_one_name_get_component_names_of_their_own() -> None:
         return Thing
 
     texts, numbers = twin(str), twin(int)
-    found = described([
-        make("texts", ThingRef, echo, Route("GET", "/texts"), texts),
-        make("numbers", ThingRef, echo, Route("GET", "/numbers"), numbers),
-    ])
+    found = described(
+        [
+            make("texts", ThingRef, echo, Route("GET", "/texts"), texts),
+            make("numbers", ThingRef, echo, Route("GET", "/numbers"), numbers),
+        ]
+    )
     schemas = found["components"]["schemas"]
 
     def output(path: str) -> Any:
@@ -211,5 +215,3 @@ def test_health_is_503_in_time_and_with_one_thread_when_the_database_hangs(
     assert time.monotonic() - started < 5
     assert threading.active_count() <= before + 1
     release.set()
-
-

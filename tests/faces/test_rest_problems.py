@@ -116,7 +116,18 @@ def test_a_database_that_is_lost_while_the_credential_is_looked_up_is_unavailabl
 
 @pytest.mark.rule("FR-E9")
 @pytest.mark.parametrize(
-    "accept", [None, "", "*/*", "application/json", "text/html", "text/html,*/*;q=0.1", "application/problem+json", "nonsense", "image/png"]
+    "accept",
+    [
+        None,
+        "",
+        "*/*",
+        "application/json",
+        "text/html",
+        "text/html,*/*;q=0.1",
+        "application/problem+json",
+        "nonsense",
+        "image/png",
+    ],
 )
 def test_every_accept_header_gets_the_json_answer(client: Client, accept: str | None) -> None:
     headers = {} if accept is None else {"accept": accept}
@@ -131,8 +142,21 @@ def test_every_accept_header_gets_the_json_answer(client: Client, accept: str | 
     "authorization",
     [None, "", "Bearer", "Bearer ", "Bearer nonsense", "Basic YTpi", "loom_studio_aaaaaaaaaaaa_b", "Bearer \u00fc"],
 )
-@pytest.mark.parametrize("path", ["/api/v1/status", "/api/v1/runs/x", "/api/v1/nothing", "/api/v1", "/api/v1/", "/api/v1/openapi.json", "/api/v1/docs"])
-def test_without_a_valid_credential_every_address_is_401(anonymous: Client, path: str, authorization: str | None) -> None:
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/status",
+        "/api/v1/runs/x",
+        "/api/v1/nothing",
+        "/api/v1",
+        "/api/v1/",
+        "/api/v1/openapi.json",
+        "/api/v1/docs",
+    ],
+)
+def test_without_a_valid_credential_every_address_is_401(
+    anonymous: Client, path: str, authorization: str | None
+) -> None:
     headers = {} if authorization is None else {"authorization": authorization}
     for method in ("GET", "POST", "DELETE", "OPTIONS"):
         response = anonymous.generic(method, path, headers=headers)
@@ -203,9 +227,11 @@ def test_the_word_loom_in_an_id_is_no_credential(client: Client) -> None:
     ("method", "path", "status"),
     [
         ("GET", "/api/v1/nothing", 404), ("POST", "/api/v1/nothing", 404), ("OPTIONS", "/api/v1/nothing/at/all", 404),
-        ("GET", "/api/v1", 404), ("GET", "/api/v1/", 404), ("GET", "/api/v1/a%0Ab", 404), ("DELETE", "/api/v1/status", 405),
+        ("GET", "/api/v1", 404), ("GET", "/api/v1/", 404), ("GET", "/api/v1/a%0Ab", 404),
+        ("DELETE", "/api/v1/status", 405),
         ("POST", "/api/v1/status", 405), ("PUT", "/api/v1/things", 405), ("OPTIONS", "/api/v1/things", 405),
-        ("HEAD", "/api/v1/runs/x/pause", 405), ("GET", "/api/v1/runs/x/pause", 405), ("POST", "/api/v1/openapi.json", 405),
+        ("HEAD", "/api/v1/runs/x/pause", 405), ("GET", "/api/v1/runs/x/pause", 405),
+        ("POST", "/api/v1/openapi.json", 405),
         ("TRACE", "/api/v1/status", 405), ("BREW", "/api/v1/status", 405), ("HEAD", "/api/v1/status", 200),
     ],
 )  # fmt: skip

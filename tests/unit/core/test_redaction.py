@@ -30,14 +30,14 @@ def _fresh_registry() -> Iterator[None]:
 
 
 @pytest.fixture
-def log() -> Iterator[tuple[logging.Logger, io.StringIO]]:
+def log() -> tuple[logging.Logger, io.StringIO]:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.addFilter(RedactingFilter())
     handler.setFormatter(OneLineFormatter())
     logger = logging.Logger("loomsvc.sample")
     logger.addHandler(handler)
-    yield logger, stream
+    return logger, stream
 
 
 @pytest.mark.rule("E6", "K18")
@@ -119,7 +119,8 @@ def test_a_value_too_short_to_be_a_secret_does_not_blot_out_words() -> None:
     [
         "token", "ownerToken", "OWNER_TOKEN", "session_secret", "password", "dbPassword", "passwd", "Authorization",
         "proxy-authorization", "api_key", "apiKey", "APIKEY", "x-api-key", "private_key", "privateKey", "Cookie",
-        "set-cookie", "headers", "requestHeaders", "client_secret", "credentials", "csrfmiddlewaretoken", "secretDigest",
+        "set-cookie", "headers", "requestHeaders", "client_secret", "credentials", "csrfmiddlewaretoken",
+        "secretDigest",
     ],
 )  # fmt: skip
 def test_what_stands_under_a_secret_name_is_taken_out_however_deep(key: str) -> None:
