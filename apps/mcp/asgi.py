@@ -1,0 +1,63 @@
+"""The MCP face as ASGI applications, one per Entry, beside Django's own and past its middleware."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+
+from apps.access.domain.entries import MCP_ENTRIES
+from apps.core import clock, conf
+from apps.core.caller import Source
+from apps.core.endpoints import Endpoint, tools_for
+from apps.mcp import door, threads
+from apps.mcp.answering import answer, refuse, unavailable
+from apps.mcp.exchange import Disconnected, Head, Receive, Reply, Scope, Send, read_body
+from apps.mcp.jsonrpc import RpcError
+from apps.mcp.tools import EntryServer
+
+#: What an envelope may take beside the largest value.
+_ENVELOPE_BYTES = 64 * 1024
+
+
+class EntryApplication:
+    """One Entry: looks at where a request comes from, then has a thread answer it."""
+
+    def __init__(self, server: EntryServer) -> None:
+        self.server = server
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        head = Head.of(scope)
+        try:
+            reply = await self._reply(head, receive)
+        except Disconnected:
+            return
+        await reply.send(send)
+
+    async def _reply(self, head: Head, receive: Receive) -> Reply:
+        try:
+            door.check_where_from(head, settings.ALLOWED_HOSTS)
+            door.check_query(head)
+        except RpcError as error:
+            return refuse(error)
+        body = await read_body(head, receive, limit=conf.settings().max_value_bytes + _ENVELOPE_BYTES)
+        try:
+            return await threads.run(partial(answer, self.server, head, body, clock.now()))
+        except threads.Overloaded:
+            return refuse(unavailable("The service has more requests than it can answer just now."))
+
+
+def entry_applications(
+    tools: Callable[[Source], Iterable[Endpoint[Any, Any]]] = tools_for,
+) -> dict[str, EntryApplication]:
+    """Exact path → application, each Entry with and without a trailing slash.
+
+    ``tools`` says which Endpoints are Tools at an Entry of a source; they must be registered by now.
+    """
+    applications: dict[str, EntryApplication] = {}
+    for entry in MCP_ENTRIES:
+        application = EntryApplication(EntryServer(entry, tools(entry.source)))
+        applications[entry.path] = applications[f"{entry.path}/"] = application
+    return applications

@@ -1,0 +1,73 @@
+"""What a request must satisfy before anyone asks what it wants (N3, K4, K7, K23).
+
+Pure decisions over the request's head; each raises :class:`RpcError` with the status of its refusal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+
+from django.http.request import split_domain_port, validate_host
+from mcp_types.jsonrpc import INVALID_REQUEST
+
+from apps.mcp.exchange import Head
+from apps.mcp.jsonrpc import RpcError
+
+_ORIGIN = re.compile(r"https?://([^/?#@\s,]+)", re.IGNORECASE)
+_TRAILING_DOT = re.compile(r"\.(:[0-9]*)?\Z")
+
+
+def _is_allowed(host: str, allowed_hosts: Collection[str]) -> bool:
+    domain, _port = split_domain_port(host)
+    return bool(domain) and not _TRAILING_DOT.search(host) and validate_host(domain, allowed_hosts)
+
+
+def check_where_from(head: Head, allowed_hosts: Collection[str]) -> None:
+    """``Host`` must be allowed, and ``Origin`` too where there is one; ports do not matter.
+
+    A page that rebinds its own name to this address still sends its own name in both.
+    """
+    host = head.get("host")
+    if not host or not _is_allowed(host, allowed_hosts):
+        raise RpcError(INVALID_REQUEST, "This service does not answer to that Host.", status=421)
+    origin = head.get("origin")
+    if origin is not None:
+        match = _ORIGIN.fullmatch(origin)
+        if match is None or not _is_allowed(match[1], allowed_hosts):
+            raise RpcError(INVALID_REQUEST, "Requests from that Origin are not allowed.", status=403)
+
+
+def check_query(head: Head) -> None:
+    """A credential in an address ends up in logs and histories, so none is taken there (K4)."""
+    if head.query:
+        raise RpcError(
+            INVALID_REQUEST,
+            "This address takes no query string; send the credential as `Authorization: Bearer loom_…`.",
+        )
+
+
+def check_form(head: Head) -> None:
+    """Method, ``Accept``, ``Content-Type`` and ``Content-Encoding`` of a message."""
+    if head.method != "POST":
+        allow = (("allow", "POST"),)
+        raise RpcError(INVALID_REQUEST, "Send messages by POST; there is no stream here.", status=405, headers=allow)
+    if not _accepts(head.get("accept") or "", ("application/json", "text/event-stream")):
+        raise RpcError(
+            INVALID_REQUEST, "Send `Accept: application/json, text/event-stream`; both types are needed.", status=406
+        )
+    media_type, _, parameters = (head.get("content-type") or "").partition(";")
+    charset = re.search(r"charset\s*=\s*\"?([^\s;\"]*)", parameters, re.IGNORECASE)
+    if media_type.strip().lower() != "application/json" or (charset and charset[1].lower() not in ("utf-8", "utf8")):
+        raise RpcError(INVALID_REQUEST, "Send `Content-Type: application/json`, in UTF-8.", status=415)
+    if (head.get("content-encoding") or "identity").strip().lower() != "identity":
+        raise RpcError(INVALID_REQUEST, "Send the body without a Content-Encoding.", status=415)
+
+
+def _accepts(header: str, wanted: Iterable[str]) -> bool:
+    ranges = set()
+    for item in header.lower().split(","):
+        media_range, *parameters = (part.strip() for part in item.split(";"))
+        if not any(re.fullmatch(r"q\s*=\s*0(\.0*)?", parameter) for parameter in parameters):
+            ranges.add(media_range)
+    return all({kind, f"{kind.partition('/')[0]}/*", "*/*"} & ranges for kind in wanted)

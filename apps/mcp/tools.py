@@ -1,0 +1,64 @@
+"""Tools are declared and registered with django-mcp-server; what they are comes from the Endpoints.
+
+Its toolset finds Tools among a class's methods and guesses their schemas; ours takes Endpoints, so
+that name, title, description, both schemas and the annotations are exactly the declared ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mcp.server.fastmcp.tools import Tool, ToolManager
+from mcp.types import ToolAnnotations
+from mcp_server.djangomcp import DjangoMCP, MCPToolset
+
+from apps.access.domain.entries import Entry
+from apps.core.endpoints import Endpoint
+from apps.mcp import listing, schemas
+from apps.mcp.instructions import instructions_for
+
+
+class EndpointToolset(MCPToolset):  # type: ignore[misc]
+    """A toolset whose Tools are Endpoints.  ``Tool.fn`` takes the caller and raw JSON arguments."""
+
+    def __init__(self, endpoints: Iterable[Endpoint[Any, Any]] = (), **options: Any) -> None:
+        super().__init__(**options)
+        self._endpoints = tuple(endpoints)
+
+    def _add_tools_to(self, tool_manager: ToolManager) -> list[Tool]:
+        return [_add_tool(tool_manager, endpoint) for endpoint in self._endpoints]
+
+
+def _add_tool(tool_manager: ToolManager, endpoint: Endpoint[Any, Any]) -> Tool:
+    annotations = ToolAnnotations(
+        title=endpoint.title,
+        readOnlyHint=endpoint.read_only,
+        destructiveHint=endpoint.destructive,
+        # Reads change nothing, and an Operation's identity is applied once (O3).
+        idempotentHint=True,
+        openWorldHint=False,
+    )
+    tool = tool_manager.add_tool(
+        endpoint.call,
+        name=endpoint.name,
+        title=endpoint.title,
+        description=endpoint.description,
+        annotations=annotations,
+        structured_output=False,
+    )
+    tool.parameters = schemas.input_schema(endpoint)
+    tool.fn_metadata = tool.fn_metadata.model_copy(update={"output_schema": schemas.output_schema(endpoint)})
+    return tool
+
+
+class EntryServer(DjangoMCP):  # type: ignore[misc]
+    """One server object per Entry: its Tools, its instructions, and the answers that never change."""
+
+    def __init__(self, entry: Entry, endpoints: Iterable[Endpoint[Any, Any]]) -> None:
+        super().__init__(name="loomsvc", instructions=instructions_for(entry), stateless=True)
+        self.entry = entry
+        registered: list[Tool] = self.register_mcptoolset(EndpointToolset(endpoints, context=None))
+        self.tools = {tool.name: tool for tool in registered}
+        #: Ready-made bytes of the results that depend on nothing but the Entry and the revision.
+        self.listings = listing.listings_of(registered, self.instructions or "")

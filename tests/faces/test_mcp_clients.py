@@ -1,0 +1,77 @@
+"""The official Python client (1.30) against the real face."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from mcp import ClientSession
+from mcp.client.streamable_http import streamablehttp_client
+from mcp_live import ENDPOINTS, Live, live, tools  # noqa: F401
+from mcp_live import _server as _server
+
+from apps.access.domain.entries import MCP_ENTRIES, Entry
+
+
+def drive(live: Live, entry: Entry, act: Callable[[ClientSession, Any], Awaitable[None]]) -> None:
+    async def session() -> None:
+        headers = {"Authorization": f"Bearer {live.tokens[entry.source.value]}"}
+        url = f"http://127.0.0.1:{live.port}{entry.path}"
+        async with (
+            streamablehttp_client(url, headers=headers) as (read, write, session_id),
+            ClientSession(read, write) as client,
+        ):
+            opened = await client.initialize()
+            assert session_id() is None
+            await act(client, opened)
+
+    asyncio.run(asyncio.wait_for(session(), 20))
+
+
+@pytest.mark.rule("N5", "N6", "N7")
+@pytest.mark.parametrize("entry", MCP_ENTRIES, ids=lambda entry: entry.name)
+def test_the_official_client_opens_every_entry_and_finds_exactly_its_tools(live: Live, entry: Entry) -> None:
+    async def act(client: ClientSession, opened: Any) -> None:
+        assert opened.protocolVersion == "2025-11-25"
+        assert opened.serverInfo.name == "loomsvc"
+        assert opened.capabilities.tools is not None
+        assert opened.capabilities.resources is None
+        assert "operationId" in opened.instructions
+        listed = await client.list_tools()
+        assert [tool.name for tool in listed.tools] == [endpoint.name for endpoint in tools(entry.source)]
+        await client.send_ping()
+
+    drive(live, entry, act)
+
+
+@pytest.mark.rule("N1")
+def test_the_codex_entry_presents_its_profile(live: Live) -> None:
+    async def act(client: ClientSession, opened: Any) -> None:
+        result = await client.call_tool("echo", {"value": {"a": 1}})
+        assert result.structuredContent is not None
+        assert result.structuredContent["profile"] == "codex"
+        assert result.structuredContent["entry"] == "/mcp/codex"
+
+    drive(live, MCP_ENTRIES[1], act)
+
+
+@pytest.mark.rule("E1", "E3")
+def test_the_official_client_reads_results_errors_and_their_attachments(live: Live) -> None:
+    async def act(client: ClientSession, opened: Any) -> None:
+        fine = await client.call_tool("echo", {"value": "wörter 🧵"})
+        assert fine.isError is False
+        assert fine.structuredContent is not None
+        assert fine.structuredContent["value"] == "wörter 🧵"
+        refused = await client.call_tool("refuse", {"code": "BUSY"})
+        assert refused.isError is True
+        assert refused.structuredContent is not None
+        assert refused.structuredContent["error"]["retryable"] is True
+        assert set(refused.structuredContent) == {"error", "receipt"}
+        invalid = await client.call_tool("echo", {"value": 1, "times": "5", "extra": 1})
+        assert invalid.structuredContent is not None
+        issues = invalid.structuredContent["error"]["validation"]["issues"]
+        assert {issue["path"] for issue in issues} == {"/times", "/extra"}
+
+    drive(live, MCP_ENTRIES[0], act)
