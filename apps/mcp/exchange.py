@@ -14,6 +14,8 @@ Send = Callable[[Event], Awaitable[None]]
 
 #: How long a client may take to send a whole request body, in seconds.
 BODY_SECONDS = 30
+#: How many times the limit is read of a body that is too long.
+_DRAINED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,8 @@ class Head:
     """What arrived before the body.
 
     Header names are lower-case.  A header sent twice is joined with a comma, as HTTP has it, so one
-    that may stand only once then fits nothing and is refused where it is looked at.
+    that may stand only once then fits nothing and is refused where it is looked at.  ``address``
+    serves for counting a client's failures, never for trusting it.
     """
 
     method: str
@@ -35,11 +38,20 @@ class Head:
         for raw_name, raw_value in scope["headers"]:
             name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
-        client = scope.get("client")
-        return cls(scope["method"], scope.get("query_string", b""), headers, client[0] if client else "")
+        return cls(scope["method"], scope.get("query_string", b""), headers, _address(scope, headers))
 
     def get(self, name: str) -> str | None:
         return self.headers.get(name)
+
+
+def _address(scope: Scope, headers: Mapping[str, str]) -> str:
+    """The connection's address; one for all requests with ``X-Forwarded-For`` (K24).
+
+    A server may have put that header's claim in place of the real address, and whoever can choose
+    an address anew for each attempt is not limited at all.
+    """
+    client = scope.get("client")
+    return client[0] if client and "x-forwarded-for" not in headers else "forwarded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +83,8 @@ class Disconnected(Exception):
 async def read_body(head: Head, receive: Receive, *, limit: int) -> bytes | None:
     """The body of ``head``'s request, ``None`` when it is longer than ``limit`` bytes.
 
-    Nothing past the limit is kept, whether a length was announced or the body comes in chunks.
+    Nothing past the limit is kept, whether a length was announced or the body comes in chunks; a
+    little more is read, so that a client that is still sending finds the answer.
     Raises :class:`Disconnected`.
     """
     announced = head.get("content-length") or ""
@@ -87,10 +100,9 @@ async def read_body(head: Head, receive: Receive, *, limit: int) -> bytes | None
                     raise Disconnected
                 part = event.get("body", b"")
                 size += len(part)
-                if size > limit:
-                    return None
-                parts.append(part)
-                more = event.get("more_body", False)
+                if size <= limit:
+                    parts.append(part)
+                more = event.get("more_body", False) and size <= _DRAINED * limit
     except TimeoutError:
         raise Disconnected from None
-    return b"".join(parts)
+    return b"".join(parts) if size <= limit else None

@@ -53,8 +53,10 @@ def output_schema(endpoint: Endpoint[Any, Any]) -> dict[str, Any]:
     The shared definitions move to the root, where every ``#/$defs/…`` of both branches finds them.
     """
     success: dict[str, Any] = endpoint.output.wire_schema("serialization")
-    definitions = success.pop("$defs", None)
-    members = success.get("properties", {})
+    definitions: dict[str, Any] = success.pop("$defs", {})
+    # A shape that holds itself is a definition too, and the root only points at it.
+    declared = definitions.get(success.get("$ref", "").removeprefix("#/$defs/"), success)
+    members = declared.get("properties", {})
     attachments = {name: members[name] for name in _ATTACHMENTS if name in members}
     error = {"type": "object", "properties": {"error": _ERROR, **attachments}, "required": ["error"]}
     schema: dict[str, Any] = {"type": "object", "anyOf": [success, error]}

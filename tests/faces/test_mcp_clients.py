@@ -1,5 +1,6 @@
 """The official Python client (1.30) against the real face."""
 
+# ruff: noqa: F811 - the fixtures come from mcp_live
 from __future__ import annotations
 
 import asyncio
@@ -9,8 +10,7 @@ from typing import Any
 import pytest
 from mcp import ClientSession
 from mcp.client.streamable_http import streamablehttp_client
-from mcp_live import ENDPOINTS, Live, live, tools  # noqa: F401
-from mcp_live import _server as _server
+from mcp_live import ENDPOINTS, Live, _server, live, tools  # noqa: F401
 
 from apps.access.domain.entries import MCP_ENTRIES, Entry
 

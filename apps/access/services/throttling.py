@@ -1,8 +1,8 @@
 """Failed authentications are counted per client address and answered ``RATE_LIMITED`` past a bound (K24).
 
 A valid credential is never refused for what its neighbours did: on a loopback service every client
-has the same address, and one agent with a revoked credential must not lock the others out.  The
-address is the connection's own; ``X-Forwarded-For`` is whatever the client likes and is not read.
+has the same address, and one agent with a revoked credential must not lock the others out.  Faces
+pass the connection's own address: ``X-Forwarded-For`` is whatever the client likes.
 """
 
 from __future__ import annotations
