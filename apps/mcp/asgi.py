@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from django.conf import settings
+from mcp_types.jsonrpc import INVALID_REQUEST
 
 from apps.access.domain.entries import MCP_ENTRIES
 from apps.core import clock, conf
@@ -20,6 +21,7 @@ from apps.mcp.tools import EntryServer
 
 #: What an envelope may take beside the largest value.
 _ENVELOPE_BYTES = 64 * 1024
+_CLOSE = (("connection", "close"),)
 
 
 class EntryApplication:
@@ -42,7 +44,10 @@ class EntryApplication:
             door.check_query(head)
         except RpcError as error:
             return refuse(error)
-        body = await read_body(head, receive, limit=conf.settings().max_value_bytes + _ENVELOPE_BYTES)
+        try:
+            body = await read_body(head, receive, limit=conf.settings().max_value_bytes + _ENVELOPE_BYTES)
+        except TimeoutError:
+            return refuse(RpcError(INVALID_REQUEST, "The body did not arrive in time.", status=408, headers=_CLOSE))
         try:
             return await threads.run(partial(answer, self.server, head, body, clock.now()))
         except threads.Overloaded:

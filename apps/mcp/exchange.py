@@ -77,7 +77,7 @@ class Reply:
 
 
 class Disconnected(Exception):
-    """The client went away, or did not send its body in time; nobody waits for an answer."""
+    """The client went away; nobody waits for an answer."""
 
 
 async def read_body(head: Head, receive: Receive, *, limit: int) -> bytes | None:
@@ -85,24 +85,21 @@ async def read_body(head: Head, receive: Receive, *, limit: int) -> bytes | None
 
     Nothing past the limit is kept, whether a length was announced or the body comes in chunks; a
     little more is read, so that a client that is still sending finds the answer.
-    Raises :class:`Disconnected`.
+    Raises :class:`Disconnected`, and ``TimeoutError`` when the client takes longer than it may.
     """
     announced = head.get("content-length") or ""
     if announced.isdecimal() and int(announced) > limit:
         return None
     parts: list[bytes] = []
     size, more = 0, True
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            while more:
-                event = await receive()
-                if event["type"] == "http.disconnect":
-                    raise Disconnected
-                part = event.get("body", b"")
-                size += len(part)
-                if size <= limit:
-                    parts.append(part)
-                more = event.get("more_body", False) and size <= _DRAINED * limit
-    except TimeoutError:
-        raise Disconnected from None
+    async with asyncio.timeout(BODY_SECONDS):
+        while more:
+            event = await receive()
+            if event["type"] == "http.disconnect":
+                raise Disconnected
+            part = event.get("body", b"")
+            size += len(part)
+            if size <= limit:
+                parts.append(part)
+            more = event.get("more_body", False) and size <= _DRAINED * limit
     return b"".join(parts) if size <= limit else None

@@ -10,12 +10,14 @@ import time
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from mcp_live import Live, _server, effects, live  # noqa: F401
 
 from apps.access.domain.entries import MCP_ENTRIES
 from apps.access.models import Credential
 from apps.access.services.credentials import revoke_credential
 from apps.core import clock, conf
+from apps.mcp import answering, exchange
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo", "arguments": {"value": 1}}}
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -208,3 +210,30 @@ def test_the_largest_value_passes_and_a_larger_one_is_pointed_at(live: Live) -> 
     large = live.legacy("tools/call", {"name": "echo", "arguments": {"value": "x" * (limit + 20)}})
     error = large.json["result"]["structuredContent"]["error"]
     assert (error["code"], error["validation"]["issues"][0]["code"]) == ("INVALID_REQUEST", "size")
+
+
+@pytest.mark.rule("K23")
+def test_a_body_that_never_ends_is_given_up(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "BODY_SECONDS", 0.2)
+    head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{live.port}\r\nContent-Length: 10\r\n\r\n{{"
+    with socket.create_connection(("127.0.0.1", live.port), timeout=10) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(65536).startswith(b"HTTP/1.1 408")
+        assert connection.recv(65536) == b""
+
+
+@pytest.mark.rule("K26", "E6")
+@pytest.mark.parametrize(("trouble", "status"), [(RuntimeError, 500), (OperationalError, 503)])
+def test_trouble_before_any_tool_is_told_without_its_cause(
+    live: Live, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, trouble: Any, status: int
+) -> None:
+    def fail(**_: Any) -> None:
+        raise trouble("SELECT secret FROM /srv/ledger")
+
+    monkeypatch.setattr(answering, "authenticate_from", fail)
+    answer = live.send(PING)
+    assert answer.status == status
+    assert b"SELECT" not in answer.body
+    assert b"/srv" not in answer.body
+    assert any(record.exc_info and "SELECT" in str(record.exc_info[1]) for record in caplog.records)
+    assert (answer.headers.get("retry-after") is not None) == (status == 503)
