@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,16 +25,16 @@ def pytest_report_header() -> str:
 
 
 @pytest.fixture
-def loom_paths(settings: Any, tmp_path: Path) -> Iterator[Path]:
+def loom_paths(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The test Looms are found, and ``tmp_path / "looms"`` is watched for a test's own."""
     from apps.looms.services import catalog
 
     own = tmp_path / "looms"
     own.mkdir()
     settings.LOOMSVC = replace(settings.LOOMSVC, loom_paths=(LOOMS, own))
-    catalog.refresh()
-    yield own
-    catalog.forget()
+    # Each test has a ledger of its own: what an earlier one loaded is not in it.
+    monkeypatch.setattr(catalog, "_catalog", catalog._Catalog({}, {}))
+    return own
 
 
 @dataclass

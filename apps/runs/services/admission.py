@@ -15,8 +15,7 @@ from apps.ledger.services.events import NewEvent, append_events
 from apps.ledger.services.operations import Applied, perform
 from apps.looms.domain.graph import AgentStepSpec, LoomGraph
 from apps.looms.loaded import LoadedLoom
-from apps.looms.services.catalog import current
-from apps.looms.services.releases import store_release
+from apps.looms.services.catalog import LoomStatus, current
 from apps.runs.contracts import RunLoom
 from apps.runs.domain.advancing import start
 from apps.runs.domain.executors import not_ready_because
@@ -45,7 +44,7 @@ def run_loom(*, caller: Caller, request: RunLoom, now: dt.datetime) -> Operation
             raise LoomError(
                 ErrorCode.NOT_FOUND, f"There is no Loom {request.loom_name}. `list_looms` shows those there are."
             )
-        if loom is None or entry.status == "invalid":
+        if loom is None or entry.status is LoomStatus.INVALID:
             raise LoomError(
                 ErrorCode.RELEASE_UNAVAILABLE,
                 f"Loom {request.loom_name} does not load at present. `list_looms` shows its diagnostics.",
@@ -60,7 +59,6 @@ def _admit(caller: Caller, request: RunLoom, loom: LoadedLoom, now: dt.datetime)
     _require_executor(caller, graph)
     if graph.exclusive:
         _require_no_other(caller.project_id, graph.loom)
-    store_release(loom)
     ahead = start(graph)
     run_id = new_id()
     run = Run(
