@@ -34,7 +34,7 @@ def database_now() -> _ClockNow:
     return _ClockNow()
 
 
-def database_time_after(seconds: float) -> ExpressionWrapper:
+def database_time_after(seconds: float) -> Any:
     """``seconds`` from now by the database's clock."""
     later = database_now() + Value(dt.timedelta(seconds=seconds), output_field=DurationField())
     return ExpressionWrapper(later, output_field=DateTimeField())

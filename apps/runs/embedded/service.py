@@ -75,6 +75,8 @@ def serve(*, listening: Listening, instance: ServiceInstance, on_ready: Callable
         lifespan="on",
         log_config=None,
         access_log=False,
+        # Loopback callers are never proxies: a forwarded address would be the client's own claim.
+        proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=_REQUEST_GRACE_SECONDS,
         ws="none",

@@ -10,8 +10,8 @@ import logging
 import threading
 from typing import Any, ClassVar
 
-import celery  # type: ignore[import-untyped]
-from celery.worker import WorkController, state  # type: ignore[import-untyped]
+import celery
+from celery.worker import WorkController, state
 
 from apps.runs.embedded import transport
 

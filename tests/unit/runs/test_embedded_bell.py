@@ -260,7 +260,7 @@ def test_leaves_signals_and_logging_alone() -> None:
     """)
     done = subprocess.run(
         [sys.executable, "-c", script],
-        cwd=Path(__file__).parent,
+        cwd=Path(__file__).parents[3],
         timeout=20,
         capture_output=True,
         text=True,
