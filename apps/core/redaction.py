@@ -22,7 +22,7 @@ from apps.core import clock
 
 REDACTED = "[redacted]"
 #: A shorter value is no secret worth the name, and would blot out ordinary words.
-SHORTEST_SECRET = 4
+SHORTEST_SECRET = 6
 
 _CREDENTIAL = re.compile(r"\b(loom_[a-z]+_[0-9A-Za-z]{6,})_[0-9A-Za-z_-]{8,}")
 _TELLING_NAMES = (

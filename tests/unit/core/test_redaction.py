@@ -8,9 +8,11 @@ import json
 import logging
 import time
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
+from django.apps import apps
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -237,3 +239,12 @@ def test_a_line_starts_with_the_time_in_utc_the_level_and_the_logger(log: tuple[
     at, level, name, message = stream.getvalue().rstrip("\n").split(" ", 3)
     assert at.endswith("Z")
     assert (level, name, message) == ("ERROR", "loomsvc.sample", "größer als 1")
+
+
+@pytest.mark.rule("FR-H15", "K18")
+def test_the_secrets_of_the_installation_are_registered_when_it_starts(settings: Any) -> None:
+    settings.SECRET_KEY = "the-signing-key-of-this-installation"
+    settings.REDIS_URL = "redis://:broker%2Fpassword@host:6379/0"
+    apps.get_app_config("core").ready()
+    for secret in (settings.SECRET_KEY, "broker/password", "broker%2Fpassword"):
+        assert secret not in redact_text(f"it was {secret}")
