@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -36,10 +35,3 @@ def one_line(error: LoomError) -> str:
     """``CODE: message`` and every issue that the message does not name."""
     others = [f"{issue.path or 'the input'}: {issue.suggestion}" for issue in error.issues[1:]]
     return "; ".join([f"{error.code}: {error.message}", *others])
-
-
-def positive(text: str) -> int:
-    """An argument type: a whole number from 1 to 36,500."""
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= 36_500:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 36500")
-    return int(text)

@@ -24,7 +24,7 @@ REDACTED = "[redacted]"
 #: A shorter value is no secret worth the name, and would blot out ordinary words.
 SHORTEST_SECRET = 6
 
-_CREDENTIAL = re.compile(r"\b(loom_[a-z]+_[0-9A-Za-z]{6,})_[0-9A-Za-z_-]{8,}")
+_CREDENTIAL = re.compile(r"(loom_[a-z]+_[0-9A-Za-z]{6,})_[0-9A-Za-z_-]{8,}")
 _TELLING_NAMES = (
     r"(?:secret|passw(?:or)?d|passphrase|api[_ -]?key|private[_ -]?key|authorization|cookie|credential"
     r"|token(?!s?_?count))"

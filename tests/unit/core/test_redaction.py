@@ -46,7 +46,7 @@ def log() -> tuple[logging.Logger, io.StringIO]:
 @pytest.mark.parametrize("source", [Source.AGENT_IDE, Source.CLI, Source.STUDIO])
 def test_a_credential_keeps_its_public_id_and_loses_its_secret(source: Source) -> None:
     token = tokens.mint(source)
-    out = redact_text(f"GET /?x={token.text}&y=1 from {token.text}.")
+    out = redact_text(f"GET /?x={token.text}&y=1 from {token.text}. old_{token.text}x")
     assert token.public_id in out
     assert not any(token.secret[at : at + 8] in out for at in range(len(token.secret) - 8))
 

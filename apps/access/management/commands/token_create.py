@@ -12,7 +12,7 @@ from apps.access.services.credentials import create_credential
 from apps.access.services.projects import DEFAULT_PROJECT
 from apps.core import clock, json_text
 from apps.core.caller import Source
-from apps.core.commands import LoomsvcCommand, positive
+from apps.core.commands import LoomsvcCommand
 
 _LONGEST_LABEL = 200
 
@@ -22,6 +22,12 @@ def _label(text: str) -> str:
     if not text or len(text) > _LONGEST_LABEL or not text.isprintable():
         raise argparse.ArgumentTypeError(f"a label is one line of 1 to {_LONGEST_LABEL} printable characters")
     return text
+
+
+def _days(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= 36_500:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 36500")
+    return int(text)
 
 
 class Command(LoomsvcCommand):
@@ -35,7 +41,7 @@ class Command(LoomsvcCommand):
             "--source", required=True, choices=[s.value for s in CREDENTIAL_SOURCES], help="Which Entries it opens."
         )
         parser.add_argument("--label", metavar="TEXT", required=True, type=_label, help="What it is for.")
-        parser.add_argument("--expires-days", metavar="N", type=positive, help="It ends by itself after N days.")
+        parser.add_argument("--expires-days", metavar="N", type=_days, help="It ends by itself after N days.")
         parser.add_argument("--json", action="store_true", help="Print one JSON object.")
 
     def handle(self, *args: Any, **options: Any) -> None:
