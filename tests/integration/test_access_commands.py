@@ -123,7 +123,10 @@ def test_revoking_what_does_not_exist_says_where_to_look() -> None:
         ["--source", "cli", "--label", "\x1b[31m"],
         ["--source", "cli", "--label", "x" * 201],
         ["--source", "cli", "--label", "x", "--project", "unknown"],
-        *(["--source", "cli", "--label", "x", "--expires-days", d] for d in ("0", "-1", "1.5", "x", "", "9" * 30, "٣")),
+        *(
+            ["--source", "cli", "--label", "x", "--expires-days", d]
+            for d in ("0", "-1", "1.5", "x", "", "9" * 30, "0" * 9 + "9" * 20, "٣")
+        ),
     ],
 )
 def test_wrong_arguments_make_no_credential(arguments: list[str]) -> None:

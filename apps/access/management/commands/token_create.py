@@ -25,7 +25,7 @@ def _label(text: str) -> str:
 
 
 def _days(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= 36_500:
+    if not (text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= 36_500):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 36500")
     return int(text)
 
