@@ -12,7 +12,7 @@ from celery.signals import worker_ready, worker_shutdown
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "loomsvc.settings.development")
 
-from apps.runs.embedded import transport  # noqa: E402
+from apps.runs.embedded import transport
 
 transport.register()
 
@@ -38,7 +38,7 @@ def _start_pulse(sender: Any, **_: Any) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     global _pulse
-    _pulse = Pulse(instance_id=current_instance().pk, owners=owners, on_ended=ended)
+    _pulse = Pulse(instance_id=current_instance().id, owners=owners, on_ended=ended)
     _pulse.start()
 
 

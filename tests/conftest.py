@@ -85,7 +85,7 @@ class Service:
         """Open a new service instance, as a restart does."""
         from apps.ledger.services.instances import open_instance
 
-        self.instance_id = str(open_instance(version="test", now=clock.now()).pk)
+        self.instance_id = str(open_instance(version="test", now=clock.now()).id)
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def service(transactional_db: None, loom_paths: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(queue._bell, "ring", lambda after=0.0: None)
     project = create_project(name="trials", now=clock.now())
     instance = open_instance(version="test", now=clock.now())
-    return Service(caller_in(project), str(instance.pk))
+    return Service(caller_in(project), str(instance.id))
 
 
 def caller_in(project: Any, source: Source = Source.CLI) -> Caller:

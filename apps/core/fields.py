@@ -8,7 +8,6 @@ from django.db import models
 
 from apps.core import json_text
 
-
 if TYPE_CHECKING:
     _TextField = models.TextField[Any, Any]
 else:
@@ -21,6 +20,10 @@ class JsonTextField(_TextField):
     With ``null=True``, ``None`` is the database's NULL ("nothing there"); without it, ``None`` is
     JSON's ``null``.
     """
+
+    if TYPE_CHECKING:
+        _pyi_private_set_type: Any
+        _pyi_private_get_type: Any
 
     def from_db_value(self, value: str | None, expression: Any, connection: Any) -> Any:
         return None if value is None else json_text.loads(value)

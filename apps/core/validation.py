@@ -69,9 +69,9 @@ def issues_of(error: ValidationError, value: Any) -> list[Issue]:
         location = detail["loc"]
         path = _path(location, value)
         name = str(location[-1]) if location else ""
-        if detail["type"] == "missing":
-            path = (*path, name)
-        elif detail["type"] == "extra_forbidden" and (not path or path[-1] != location[-1]):
+        if detail["type"] == "missing" or (
+            detail["type"] == "extra_forbidden" and (not path or path[-1] != location[-1])
+        ):
             path = (*path, name)
         issue = Issue(_code(detail["type"]), pointer(path), _suggestion(detail, pointer([name])[1:]))
         found.setdefault((issue.path, issue.code), issue)

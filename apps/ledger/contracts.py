@@ -41,3 +41,13 @@ class FoundOperation(Contract):
 
     status: Literal["found", "not_found", "instance_changed"]
     receipt: Receipt | None = None
+
+
+class EventView(Contract):
+    """One event of a Run (R16)."""
+
+    run_id: str
+    seq: int
+    type: str
+    at: str
+    data: dict[str, Any]

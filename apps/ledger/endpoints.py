@@ -12,7 +12,7 @@ from apps.ledger.selectors.operations import find_operation, receipt_of
 
 
 def _get_operation(caller: Caller, request: GetOperation) -> FoundOperation:
-    if str(current_instance().pk) != request.service_instance_id:
+    if str(current_instance().id) != request.service_instance_id:
         return FoundOperation(status="instance_changed")
     operation = find_operation(
         project_id=caller.project_id,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.db import models
 
-from apps.access.models import Project
 from apps.core import clock
 from apps.core.fields import JsonTextField
 from apps.core.ids import new_id
@@ -32,7 +31,7 @@ class Operation(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     instance = models.ForeignKey(ServiceInstance, on_delete=models.PROTECT, db_index=False)
-    project = models.ForeignKey(Project, on_delete=models.PROTECT, db_index=False)
+    project = models.ForeignKey("access.Project", on_delete=models.PROTECT, db_index=False)
     operation_id = models.UUIDField()
     kind = models.CharField(max_length=16, choices=[(k.value, k.value) for k in OperationKind])
     parameters_digest = models.CharField(max_length=64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcp_types import DEFAULT_NEGOTIATED_VERSION
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 
-import loomsvc
+from apps.core.version import VERSION
 
 #: Revisions opened by ``initialize`` (N5), oldest first.
 HANDSHAKE_VERSIONS = tuple(version for version in HANDSHAKE_PROTOCOL_VERSIONS if version >= DEFAULT_NEGOTIATED_VERSION)
@@ -20,5 +20,5 @@ METHOD_HEADER = "mcp-method"
 NAME_HEADER = "mcp-name"
 SESSION_HEADER = "mcp-session-id"
 
-SERVER_INFO = {"name": "loomsvc", "title": "loomsvc", "version": loomsvc.__version__}
+SERVER_INFO = {"name": "loomsvc", "title": "loomsvc", "version": VERSION}
 CAPABILITIES = {"tools": {"listChanged": False}}

@@ -39,9 +39,7 @@ def _list_revisions(caller: Caller, query: contracts.ListRevisions) -> contracts
 
 
 def _get_record(caller: Caller, query: contracts.GetRecord) -> contracts.RecordFound:
-    return contracts.RecordFound(
-        record=results.record_by_id(project_id=caller.project_id, record_id=query.record_id)
-    )
+    return contracts.RecordFound(record=results.record_by_id(project_id=caller.project_id, record_id=query.record_id))
 
 
 GET_ARTIFACT = register(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.db import models
 
-from apps.access.models import Project
 from apps.core.fields import JsonTextField
 from apps.core.ids import new_id
 
@@ -20,7 +19,7 @@ class Artifact(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.PROTECT, db_index=False)
+    project = models.ForeignKey("access.Project", on_delete=models.PROTECT, db_index=False)
     loom_name = models.CharField(max_length=64)
     stage_name = models.CharField(max_length=64)
     artifact_id = models.CharField(max_length=RESULT_ID_LENGTH, null=True)
@@ -65,7 +64,7 @@ class Record(models.Model):
     """An immutable result entry (S3)."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.PROTECT, db_index=False)
+    project = models.ForeignKey("access.Project", on_delete=models.PROTECT, db_index=False)
     record_id = models.CharField(max_length=RESULT_ID_LENGTH)
     loom_name = models.CharField(max_length=64)
     stage_name = models.CharField(max_length=64)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from apps.core.contracts import Contract, Cursor, PageLimit, UuidText
-from apps.ledger.contracts import Identity, Receipt
+from apps.ledger.contracts import EventView, Identity, Receipt
 
 LoomName = Annotated[str, Field(min_length=1, max_length=64)]
 StatusName = Literal["queued", "running", "waiting", "paused", "completed", "failed", "cancelled"]
@@ -187,16 +187,6 @@ class RunOrNull(Contract):
     """``run`` is null when no Run has that origin (O8)."""
 
     run: RunView | None
-
-
-class EventView(Contract):
-    """One event of a Run (R16)."""
-
-    run_id: str
-    seq: int
-    type: str
-    at: str
-    data: dict[str, Any]
 
 
 class ListEvents(GetRun):

@@ -9,10 +9,8 @@ from apps.core.caller import Caller
 from apps.core.contracts import Empty
 from apps.core.endpoints import Endpoint, Kind, Route, register
 from apps.core.errors import LoomError
-from apps.ledger.domain.receipts import ReceiptStatus
-from apps.ledger.models import Operation
+from apps.ledger.contracts import Receipt
 from apps.ledger.selectors.instances import current_instance
-from apps.ledger.selectors.operations import receipt_of
 from apps.runs import contracts
 from apps.runs.domain.executors import not_ready_because
 from apps.runs.selectors import runs
@@ -25,17 +23,16 @@ _IDENTITY = (
 )
 
 
-def _result(caller: Caller, operation: Operation) -> contracts.OperationResult:
+def _result(caller: Caller, receipt: Receipt) -> contracts.OperationResult:
     """The receipt with the Run's present view; a rejected one is raised with both beside its error (O6)."""
     run = None
-    if operation.run_id is not None:
+    if receipt.run_id is not None:
         try:
-            run = runs.get_run(project_id=caller.project_id, run_id=str(operation.run_id))
+            run = runs.get_run(project_id=caller.project_id, run_id=receipt.run_id)
         except LoomError:
             run = None  # removed by retention; the receipt stays (R17)
-    receipt = receipt_of(operation)
-    if operation.status == ReceiptStatus.REJECTED:
-        refusal = LoomError.from_wire(operation.error)
+    if receipt.error is not None:
+        refusal = LoomError.from_wire(receipt.error)
         refusal.attachments = {"receipt": receipt.to_wire(), **({"run": run.to_wire()} if run else {})}
         raise refusal
     return contracts.OperationResult(receipt=receipt, run=run)
@@ -90,7 +87,7 @@ def _status(caller: Caller, _: Any) -> contracts.Status:
     reason = not_ready_because(caller.agent_executor, caller.project_id)
     return contracts.Status(
         service=contracts.ServiceView(
-            instance_id=str(instance.pk),
+            instance_id=str(instance.id),
             version=instance.version,
             started_at=clock.to_wire(instance.opened_at),
             project=caller.project_name,
@@ -120,7 +117,6 @@ def _attempts(caller: Caller, query: contracts.ListAttempts) -> contracts.Attemp
 
 def _lineage(caller: Caller, request: contracts.GetRun) -> contracts.Lineage:
     return runs.lineage(project_id=caller.project_id, run_id=request.run_id)
-
 
 
 STATUS = register(

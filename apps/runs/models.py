@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from django.db import models
 
-from apps.access.models import Credential, Project
 from apps.core.fields import JsonTextField
 from apps.core.ids import new_id
-from apps.ledger.models import ServiceInstance
 from apps.runs.domain.statuses import TERMINAL, AttemptStatus, RunStatus, SegmentKind
 
 NAME_LENGTH = 64
@@ -19,7 +17,7 @@ class Run(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     trace_id = models.UUIDField()
-    project = models.ForeignKey(Project, on_delete=models.PROTECT, db_index=False)
+    project = models.ForeignKey("access.Project", on_delete=models.PROTECT, db_index=False)
     loom_name = models.CharField(max_length=NAME_LENGTH)
     release_digest = models.CharField(max_length=64)
     exclusive = models.BooleanField(default=False)
@@ -31,7 +29,7 @@ class Run(models.Model):
     profile = models.CharField(max_length=16, blank=True)
     entry = models.CharField(max_length=64)
     principal = models.CharField(max_length=200)
-    credential = models.ForeignKey(Credential, on_delete=models.PROTECT, null=True, db_index=False)
+    credential = models.ForeignKey("access.Credential", on_delete=models.PROTECT, null=True, db_index=False)
     origin_operation_id = models.UUIDField(null=True)
     origin_instance_id = models.UUIDField(null=True)
 
@@ -42,9 +40,7 @@ class Run(models.Model):
     step = models.CharField(max_length=NAME_LENGTH)
     visit = models.PositiveIntegerField(default=1)
     pause_requested = models.BooleanField(default=False)
-    pending_action = models.ForeignKey(
-        "Action", on_delete=models.PROTECT, null=True, related_name="+", db_index=False
-    )
+    pending_action = models.ForeignKey("Action", on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
     outcome = models.CharField(max_length=200, null=True)
     last_error = JsonTextField(null=True)
     artifact_ids = JsonTextField(default=list)
@@ -57,7 +53,7 @@ class Run(models.Model):
     finished_at = models.DateTimeField(null=True)
     #: The instance in which it ended; the one that opened afterwards makes it historical (R4).
     finished_instance = models.ForeignKey(
-        ServiceInstance, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
+        "ledger.ServiceInstance", on_delete=models.PROTECT, null=True, related_name="+", db_index=False
     )
 
     # What is due or running.

@@ -38,9 +38,7 @@ class LocalAccess:
             "url": url,
             "serviceInstanceId": instance_id,
             "pid": pid,
-            "entries": {
-                entry.name: {"path": entry.path, "token": self.tokens[entry.source]} for entry in MCP_ENTRIES
-            },
+            "entries": {entry.name: {"path": entry.path, "token": self.tokens[entry.source]} for entry in MCP_ENTRIES},
         }
         target = self.folder / CONNECTION_FILE
         fresh = target.with_suffix(f".{pid}.tmp")

@@ -64,4 +64,3 @@ def difference(stored: Fingerprint, asked: Fingerprint) -> str | None:
     if stored.parameters_digest != asked.parameters_digest:
         return "it was used with other parameters"
     return None
-

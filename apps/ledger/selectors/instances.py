@@ -6,12 +6,24 @@ import uuid
 
 from apps.core.database import lock_shared
 from apps.core.errors import ErrorCode, LoomError
+from apps.ledger.domain.instances import Instance
 from apps.ledger.models import ServiceInstance
 
 
-def current_instance() -> ServiceInstance:
+def find_current() -> Instance | None:
+    """The open instance, if one has been opened."""
+    row = ServiceInstance.objects.filter(current=True).first()
+    return None if row is None else Instance(row.pk, row.opened_at, row.version)
+
+
+def is_current(instance_id: uuid.UUID) -> bool:
+    """Whether ``instance_id`` is still the open instance."""
+    return ServiceInstance.objects.filter(pk=instance_id, current=True).exists()
+
+
+def current_instance() -> Instance:
     """The open instance; ``UNAVAILABLE`` when none has been opened yet."""
-    instance = ServiceInstance.objects.filter(current=True).first()
+    instance = find_current()
     if instance is None:
         raise LoomError(
             ErrorCode.UNAVAILABLE, "No service instance is open yet; the operator runs `loomsvc instance_open`."
@@ -24,11 +36,11 @@ def hold_current(instance_id: uuid.UUID) -> bool:
     return lock_shared(ServiceInstance.objects.filter(pk=instance_id, current=True))
 
 
-def require_current(asked: str) -> ServiceInstance:
+def require_current(asked: str) -> Instance:
     """The open instance if it is the one the client knows, else ``INSTANCE_CHANGED`` (O2)."""
     instance = current_instance()
-    if str(instance.pk) != asked:
-        raise instance_changed(str(instance.pk))
+    if str(instance.id) != asked:
+        raise instance_changed(str(instance.id))
     return instance
 
 

@@ -28,6 +28,4 @@ def receipt_of(operation: Operation) -> Receipt:
 
 def find_operation(*, project_id: uuid.UUID, instance_id: uuid.UUID, operation_id: uuid.UUID) -> Operation | None:
     """The Operation of this identity in this Project."""
-    return Operation.objects.filter(
-        instance_id=instance_id, project_id=project_id, operation_id=operation_id
-    ).first()
+    return Operation.objects.filter(instance_id=instance_id, project_id=project_id, operation_id=operation_id).first()

@@ -19,6 +19,11 @@ class NewEvent:
     data: dict[str, Any] = field(default_factory=dict)
 
 
+def remove_events(*, run_ids: Sequence[uuid.UUID]) -> None:
+    """Forget the history of Runs that retention removes (R17)."""
+    Event.objects.filter(run_id__in=run_ids).delete()
+
+
 def append_events(*, run_id: uuid.UUID, after: int, events: Sequence[NewEvent], at: dt.datetime) -> int:
     """Store ``events`` as numbers ``after + 1`` on; returns the last number.
 

@@ -10,6 +10,7 @@ from django.db import transaction
 
 from apps.core.database import lock_name
 from apps.core.ids import new_id
+from apps.ledger.domain.instances import Instance
 from apps.ledger.models import ServiceInstance
 
 
@@ -27,7 +28,7 @@ def observe_opening(observer: InstanceObserver) -> None:
     _observers.append(observer)
 
 
-def open_instance(*, version: str, now: dt.datetime) -> ServiceInstance:
+def open_instance(*, version: str, now: dt.datetime) -> Instance:
     """End the current instance, if there is one, and open a new one, in one transaction."""
     with transaction.atomic():
         lock_name("open_instance")
@@ -41,4 +42,4 @@ def open_instance(*, version: str, now: dt.datetime) -> ServiceInstance:
         if ended is not None:
             for observer in _observers:
                 observer(ended=ended.pk, now=now)
-    return opened
+    return Instance(opened.pk, opened.opened_at, opened.version)

@@ -15,12 +15,12 @@ from apps.core.caller import Caller
 from apps.core.database import database_now, database_time_after, for_update
 from apps.core.errors import ErrorCode, LoomError
 from apps.core.failpoints import Failpoint, reach
-from apps.ledger.contracts import Identity
+from apps.ledger.contracts import Identity, Receipt
 from apps.ledger.domain import receipts
 from apps.ledger.domain.receipts import Effect, Fingerprint, OperationKind, ReceiptStatus
 from apps.ledger.models import Operation
 from apps.ledger.selectors.instances import hold_current, instance_changed, require_current
-from apps.ledger.selectors.operations import find_operation
+from apps.ledger.selectors.operations import find_operation, receipt_of
 
 logger = logging.getLogger("loomsvc.ledger")
 
@@ -48,28 +48,28 @@ def perform(
     now: dt.datetime,
     check: Callable[[], None] = lambda: None,
     run_id: uuid.UUID | None = None,
-) -> Operation:
-    """Admit one Operation and return its decided (or still pending) row.
+) -> Receipt:
+    """Admit one Operation and return its receipt, decided or (another request's) still pending.
 
     ``check`` asks what Loom or Action demand of the parameters and raises ``INVALID_REQUEST``, before
     anything is stored; ``run_id`` is the Run that the request names.  Order of checks as in O6.  Raises ``INSTANCE_CHANGED`` and ``CONFLICT`` with
-    nothing applied; a refusal of the business is a stored, returned ``rejected`` row.
+    nothing applied; a refusal of the business is a stored ``rejected`` receipt.
     """
     instance = require_current(request.service_instance_id)
     asked = receipts.fingerprint(kind=kind, parameters=request.parameters(), entry=caller.entry)
     operation_id = uuid.UUID(request.operation_id)
-    known = find_operation(project_id=caller.project_id, instance_id=instance.pk, operation_id=operation_id)
+    known = find_operation(project_id=caller.project_id, instance_id=instance.id, operation_id=operation_id)
     if known is not None:
-        return _same_or_conflict(known, asked)
+        return receipt_of(_same_or_conflict(known, asked))
     check()
-    stored = _store_identity(caller, instance.pk, operation_id, asked, now)
+    stored = _store_identity(caller, instance.id, operation_id, asked, now)
     if stored is None:
-        known = find_operation(project_id=caller.project_id, instance_id=instance.pk, operation_id=operation_id)
+        known = find_operation(project_id=caller.project_id, instance_id=instance.id, operation_id=operation_id)
         if known is None:
             raise LoomError(ErrorCode.UNAVAILABLE, "The ledger could not store the operation; try again.")
-        return _same_or_conflict(known, asked)
+        return receipt_of(_same_or_conflict(known, asked))
     reach(Failpoint.AFTER_RECEIPT_INSERT)
-    return _decide(stored, effect, run_id, now)
+    return receipt_of(_decide(stored, effect, run_id, now))
 
 
 def _same_or_conflict(known: Operation, asked: Fingerprint) -> Operation:
@@ -105,9 +105,7 @@ def _store_identity(
     return Operation.objects.filter(pk=operation.pk).first()
 
 
-def _decide(
-    operation: Operation, effect: EffectFunction, run_id: uuid.UUID | None, now: dt.datetime
-) -> Operation:
+def _decide(operation: Operation, effect: EffectFunction, run_id: uuid.UUID | None, now: dt.datetime) -> Operation:
     try:
         with transaction.atomic():
             current = hold_current(operation.instance_id)
@@ -123,9 +121,7 @@ def _decide(
             row.revision_before = applied.revision_before
             row.revision_after = applied.revision_after
             row.decided_at = now
-            row.save(
-                update_fields=["status", "effect", "run_id", "revision_before", "revision_after", "decided_at"]
-            )
+            row.save(update_fields=["status", "effect", "run_id", "revision_before", "revision_after", "decided_at"])
             reach(Failpoint.BEFORE_COMMIT)
         return row
     except LoomError as refusal:

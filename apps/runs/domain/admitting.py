@@ -50,7 +50,9 @@ def decide_resume(facts: RunFacts, *, expected_revision: int) -> None:
     """Only a paused Run at the revision the caller has seen can be resumed (R10)."""
     _refuse_terminal(facts)
     if facts.status is not RunStatus.PAUSED:
-        state = "pausing: its current Step has not saved its result yet" if facts.pause_requested else facts.status.value
+        state = (
+            "pausing: its current Step has not saved its result yet" if facts.pause_requested else facts.status.value
+        )
         raise LoomError(
             ErrorCode.CONFLICT, f"This Run is not paused; it is {state}. Read it with `get_run` and wait for `paused`."
         )

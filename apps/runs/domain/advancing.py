@@ -95,7 +95,9 @@ def _enter(graph: LoomGraph, stage: str, step: str, visits: Mapping[str, int], *
     limit = graph.stages[stage].steps[step].max_visits
     if visit > limit:
         return Fail(
-            RunError(RunErrorCode.LOOP_LIMIT, f"Step {key} would be visited for the {visit}th time; its limit is {limit}.")
+            RunError(
+                RunErrorCode.LOOP_LIMIT, f"Step {key} would be visited for the {visit}th time; its limit is {limit}."
+            )
         )
     kind = SegmentKind.INITIALIZE if enters_stage else SegmentKind.STEP
     return GoOn(Position(stage, step, visit), Due(kind), {**visits, key: visit}, enters_stage=enters_stage)

@@ -20,7 +20,7 @@ from django.conf import settings as django_settings
 from django.db import connections
 
 from apps.core import conf
-from apps.ledger.models import ServiceInstance
+from apps.ledger.domain.instances import Instance
 from apps.runs.embedded.worker import EmbeddedWorker
 from apps.runs.services import worker
 from apps.runs.services.pulse import Pulse
@@ -63,11 +63,11 @@ class _Server(uvicorn.Server):
             self._on_listening()
 
 
-def serve(*, listening: Listening, instance: ServiceInstance, on_ready: Callable[[], None]) -> None:
+def serve(*, listening: Listening, instance: Instance, on_ready: Callable[[], None]) -> None:
     """Serve until SIGINT or SIGTERM; does not return when a Step outlives its grace."""
-    worker.begin(instance.pk)
+    worker.begin(instance.id)
     embedded = EmbeddedWorker(current_app._get_current_object(), threads=conf.settings().threads)
-    pulse = Pulse(instance_id=instance.pk, owners=lambda: [worker.owner()], on_ended=_ended, sweeps=True)
+    pulse = Pulse(instance_id=instance.id, owners=lambda: [worker.owner()], on_ended=_ended, sweeps=True)
     embedded.start()
     pulse.start()
     config = uvicorn.Config(

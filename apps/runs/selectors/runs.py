@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from apps.core import clock, cursors
 from apps.core.errors import not_found
-from apps.ledger.models import Event
+from apps.ledger.selectors.events import events_after
 from apps.ledger.selectors.instances import current_instance
 from apps.runs import contracts
 from apps.runs.domain.statuses import TERMINAL
@@ -80,7 +80,7 @@ def get_run(*, project_id: uuid.UUID, run_id: str) -> contracts.RunView:
     run = _with_parts().filter(pk=uuid.UUID(run_id), project_id=project_id).first()
     if run is None:
         raise not_found("Run", run_id)
-    return view_of(run, current=current_instance().pk)
+    return view_of(run, current=current_instance().id)
 
 
 def find_run(*, project_id: uuid.UUID, operation_id: str, instance_id: str) -> contracts.RunView | None:
@@ -94,7 +94,7 @@ def find_run(*, project_id: uuid.UUID, operation_id: str, instance_id: str) -> c
         )
         .first()
     )
-    return None if run is None else view_of(run, current=current_instance().pk)
+    return None if run is None else view_of(run, current=current_instance().id)
 
 
 def list_runs(*, project_id: uuid.UUID, query: contracts.ListRuns) -> contracts.RunList:
@@ -110,11 +110,9 @@ def list_runs(*, project_id: uuid.UUID, query: contracts.ListRuns) -> contracts.
         rows = rows.filter(id__lt=uuid.UUID(after))
     page = list(rows[: query.limit + 1])
     shown = page[: query.limit]
-    current = current_instance().pk
+    current = current_instance().id
     return contracts.RunList(
-        runs=[
-            contracts.RunSummary.model_validate(_members(run, current=current, in_list=True)) for run in shown
-        ],
+        runs=[contracts.RunSummary.model_validate(_members(run, current=current, in_list=True)) for run in shown],
         next_cursor=cursors.encode("list_runs", filters, str(shown[-1].pk)) if len(page) > len(shown) else None,
     )
 
@@ -145,17 +143,11 @@ def list_events(*, project_id: uuid.UUID, query: contracts.ListEvents) -> contra
     run = _require(project_id, query.run_id)
     filters = {"runId": query.run_id}
     after = cursors.decode("list_events", filters, query.cursor)
-    rows = Event.objects.filter(run_id=run.pk, seq__gt=int(after or 0)).order_by("seq")
-    page = list(rows[: query.limit + 1])
+    page = events_after(run_id=run.pk, seq=int(after or 0), limit=query.limit + 1)
     shown = page[: query.limit]
     more = len(page) > len(shown)
     return contracts.EventList(
-        events=[
-            contracts.EventView(
-                run_id=query.run_id, seq=e.seq, type=e.type, at=clock.to_wire(e.at), data=e.data
-            )
-            for e in shown
-        ],
+        events=shown,
         next_cursor=cursors.encode("list_events", filters, str(shown[-1].seq)) if more else None,
     )
 

@@ -9,8 +9,8 @@ from apps.core.caller import Caller
 from apps.core.database import lock_name
 from apps.core.errors import ErrorCode, Issue, LoomError, invalid_request
 from apps.core.ids import new_id
+from apps.ledger.contracts import Receipt
 from apps.ledger.domain.receipts import OperationKind
-from apps.ledger.models import Operation
 from apps.ledger.services.events import NewEvent, append_events
 from apps.ledger.services.operations import Applied, perform
 from apps.looms.domain.graph import AgentStepSpec, LoomGraph
@@ -25,8 +25,8 @@ from apps.runs.queue import ring_on_commit
 from apps.runs.services import changes
 
 
-def run_loom(*, caller: Caller, request: RunLoom, now: dt.datetime) -> Operation:
-    """Admit one Run of a Loom's newest Release; the decided Operation."""
+def run_loom(*, caller: Caller, request: RunLoom, now: dt.datetime) -> Receipt:
+    """Admit one Run of a Loom's newest Release; its receipt."""
     entry = current(request.loom_name)
     loom = entry.loom if entry is not None else None
 

@@ -155,9 +155,7 @@ def last_error(run: Run, error: RunError) -> dict[str, Any]:
     }
 
 
-def follow_on(
-    run: Run, graph: LoomGraph, ahead: Next, *, now: dt.datetime, instance_id: uuid.UUID
-) -> list[NewEvent]:
+def follow_on(run: Run, graph: LoomGraph, ahead: Next, *, now: dt.datetime, instance_id: uuid.UUID) -> list[NewEvent]:
     """Apply where a saved outcome leads: queued, completed or failed."""
     match ahead:
         case GoOn():

@@ -25,9 +25,7 @@ class LedgerReader:
     project_id: uuid.UUID
 
     def artifact_at(self, loom_name: str, stage_name: str) -> ArtifactValue | None:
-        return _artifact(
-            results.artifact_at(project_id=self.project_id, loom_name=loom_name, stage_name=stage_name)
-        )
+        return _artifact(results.artifact_at(project_id=self.project_id, loom_name=loom_name, stage_name=stage_name))
 
     def artifact(self, artifact_id: str) -> ArtifactValue | None:
         return _artifact(results.artifact_by_id(project_id=self.project_id, artifact_id=artifact_id))
@@ -36,9 +34,7 @@ class LedgerReader:
         return _record(results.record_by_id(project_id=self.project_id, record_id=record_id))
 
     def latest_record(self, loom_name: str, stage_name: str) -> RecordValue | None:
-        return _record(
-            results.latest_record(project_id=self.project_id, loom_name=loom_name, stage_name=stage_name)
-        )
+        return _record(results.latest_record(project_id=self.project_id, loom_name=loom_name, stage_name=stage_name))
 
 
 def _artifact(found: ArtifactDetail | None) -> ArtifactValue | None:

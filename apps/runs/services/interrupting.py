@@ -55,13 +55,15 @@ def end_overdue_segments(*, now: dt.datetime, limit: int = 100) -> int:
 
 def _end(*, now: dt.datetime, limit: int, overdue: bool) -> int:
     running = Run.objects.filter(status=RunStatus.RUNNING)
-    due = running.filter(deadline_at__lt=database_now()) if overdue else running.filter(
-        lease_expires_at__lt=database_now()
+    due = (
+        running.filter(deadline_at__lt=database_now())
+        if overdue
+        else running.filter(lease_expires_at__lt=database_now())
     )
     if not due.exists():
         return 0
     with transaction.atomic():
-        instance_id = current_instance().pk
+        instance_id = current_instance().id
         runs = list(for_update(due.order_by("id")[:limit], skip_locked=True))
         for run in runs:
             if overdue:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from django.db import connection
 
 from apps.core import clock, conf
-from apps.ledger.models import ServiceInstance
+from apps.ledger.selectors.instances import is_current
 from apps.runs.services.leasing import renew_leases
 from apps.runs.services.sweeping import sweep
 
@@ -20,9 +20,7 @@ logger = logging.getLogger("loomsvc.pulse")
 
 #: Held while the pulse has a connection open, so that no child is forked with a copy of its socket (FR-G3).
 _no_fork = threading.Lock()
-os.register_at_fork(
-    before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_no_fork.release
-)
+os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_no_fork.release)
 
 
 class Pulse(threading.Thread):
@@ -74,4 +72,4 @@ class Pulse(threading.Thread):
 
     def _beat(self) -> bool:
         renew_leases(self._owners())
-        return not ServiceInstance.objects.filter(pk=self._instance_id, current=True).exists()
+        return not is_current(self._instance_id)

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from apps.core.caller import Caller
 from apps.core.database import for_update
 from apps.core.errors import ErrorCode, LoomError, not_found
+from apps.ledger.contracts import Receipt
 from apps.ledger.domain.receipts import Effect, OperationKind
-from apps.ledger.models import Operation
 from apps.ledger.services.events import NewEvent
 from apps.ledger.services.operations import Applied, perform
 from apps.looms.services.releases import load_release
@@ -46,7 +46,7 @@ def _steer(
     now: dt.datetime,
     change: Callable[[Run, RunFacts], list[NewEvent] | None],
     check: Callable[[], None] = lambda: None,
-) -> Operation:
+) -> Receipt:
     """``change`` writes onto the locked row and says what happened, or ``None`` for no change at all."""
     instance_id = uuid.UUID(request.service_instance_id)
 
@@ -70,7 +70,7 @@ def _steer(
     )
 
 
-def pause_run(*, caller: Caller, request: SteerRun, now: dt.datetime) -> Operation:
+def pause_run(*, caller: Caller, request: SteerRun, now: dt.datetime) -> Receipt:
     """Pause between Steps at once, else once the current Step has saved its result (R9)."""
 
     def change(run: Run, facts: RunFacts) -> list[NewEvent] | None:
@@ -87,7 +87,7 @@ def pause_run(*, caller: Caller, request: SteerRun, now: dt.datetime) -> Operati
     return _steer(caller, OperationKind.PAUSE_RUN, request, now, change)
 
 
-def resume_run(*, caller: Caller, request: ResumeRun, now: dt.datetime) -> Operation:
+def resume_run(*, caller: Caller, request: ResumeRun, now: dt.datetime) -> Receipt:
     """Route the saved result, or go on with what was due; no landed Code is repeated (R10)."""
 
     def change(run: Run, facts: RunFacts) -> list[NewEvent]:
@@ -102,16 +102,14 @@ def resume_run(*, caller: Caller, request: ResumeRun, now: dt.datetime) -> Opera
         else:
             graph = load_release(run.release_digest).graph
             ahead = follow(graph, facts.position, facts.saved_outcome, facts.visits)
-            events = changes.follow_on(
-                run, graph, ahead, now=now, instance_id=uuid.UUID(request.service_instance_id)
-            )
+            events = changes.follow_on(run, graph, ahead, now=now, instance_id=uuid.UUID(request.service_instance_id))
         run.pause_requested = request.steps == 1 and run.status == RunStatus.QUEUED
         return [resumed, *events]
 
     return _steer(caller, OperationKind.RESUME_RUN, request, now, change)
 
 
-def cancel_run(*, caller: Caller, request: SteerRun, now: dt.datetime) -> Operation:
+def cancel_run(*, caller: Caller, request: SteerRun, now: dt.datetime) -> Receipt:
     """End the Run at once, whoever holds it (R11)."""
 
     def change(run: Run, facts: RunFacts) -> list[NewEvent] | None:
@@ -120,15 +118,13 @@ def cancel_run(*, caller: Caller, request: SteerRun, now: dt.datetime) -> Operat
         run.fence += 1
         if facts.status is RunStatus.RUNNING:
             changes.record_attempt(run, AttemptStatus.CANCELLED, now=now)
-        changes.finish(
-            run, RunStatus.CANCELLED, now=now, instance_id=uuid.UUID(request.service_instance_id)
-        )
+        changes.finish(run, RunStatus.CANCELLED, now=now, instance_id=uuid.UUID(request.service_instance_id))
         return [NewEvent(EventType.RUN_CANCELLED)]
 
     return _steer(caller, OperationKind.CANCEL_RUN, request, now, change)
 
 
-def answer_ask(*, caller: Caller, request: AnswerAsk, via: str, now: dt.datetime) -> Operation:
+def answer_ask(*, caller: Caller, request: AnswerAsk, via: str, now: dt.datetime) -> Receipt:
     """Give the waiting Action its answer; its continuation is due (H1–H3, H6, H7)."""
 
     def check() -> None:
@@ -158,4 +154,3 @@ def answer_ask(*, caller: Caller, request: AnswerAsk, via: str, now: dt.datetime
         return [NewEvent(EventType.ACTION_ANSWERED, {"actionId": str(action.pk), "answeredBy": who})]
 
     return _steer(caller, OperationKind.ANSWER_ASK, request, now, change, check)
-

@@ -15,8 +15,8 @@ from django.db import transaction
 
 from apps.core import conf
 from apps.core.database import database_now
-from apps.ledger.models import Event
 from apps.ledger.selectors.instances import current_instance
+from apps.ledger.services.events import remove_events
 from apps.ledger.services.operations import settle_stale_receipts
 from apps.runs.domain.statuses import RunStatus
 from apps.runs.models import Action, Run, State, StepAttempt
@@ -73,7 +73,7 @@ def remove_old_runs(*, now: dt.datetime) -> int:
     days = conf.settings().retention_days
     if not days:
         return 0
-    current = current_instance().pk
+    current = current_instance().id
     old = (
         Run.objects.filter(finished_at__lt=now - dt.timedelta(days=days))
         .exclude(finished_instance_id=current)
@@ -87,7 +87,7 @@ def remove_old_runs(*, now: dt.datetime) -> int:
             StepAttempt.objects.filter(run_id__in=ids).delete()
             State.objects.filter(run_id__in=ids).delete()
             Action.objects.filter(run_id__in=ids).delete()
-            Event.objects.filter(run_id__in=ids).delete()
+            remove_events(run_ids=ids)
             Run.objects.filter(id__in=ids).delete()
         logger.info("removed %d historical Runs", len(ids))
     return len(ids)

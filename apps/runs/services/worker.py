@@ -66,7 +66,7 @@ def lost_threads() -> int:
 def work(*, turn_seconds: float = TURN_SECONDS) -> None:
     """Run what is due until nothing is, or the turn is over; then ring for another."""
     close_old_connections()
-    instance_id = _instance_id or current_instance().pk
+    instance_id = _instance_id or current_instance().id
     ends = time.monotonic() + turn_seconds
     while not _stopping.is_set():
         if time.monotonic() >= ends:
@@ -132,4 +132,3 @@ def _lose_thread() -> None:
         connection.close()
         os._exit(1)  # the sweep rings for what else is due
     logger.warning("a Step past its timeout holds a thread that cannot be ended")
-

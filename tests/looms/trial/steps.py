@@ -6,7 +6,12 @@ from loomsvc.authoring import Answer, CodeStep, Confirmation, Question, StageCon
 
 from .schemas import Do, Plan, Work
 
-ERRORS = {"ConnectionError": ConnectionError, "ValueError": ValueError, "SystemExit": SystemExit, "MemoryError": MemoryError}
+ERRORS = {
+    "ConnectionError": ConnectionError,
+    "ValueError": ValueError,
+    "SystemExit": SystemExit,
+    "MemoryError": MemoryError,
+}
 
 
 def begin(context: StageContext[Plan]) -> Work:

@@ -158,9 +158,7 @@ def test_no_lost_wake_up_in_the_worker(app: Any, start: Callable[[int], Embedded
 
 
 @pytest.mark.parametrize("acks_late", [False, True])
-def test_a_full_prefetch_does_not_delay(
-    app: Any, start: Callable[[int], EmbeddedWorker], acks_late: bool
-) -> None:
+def test_a_full_prefetch_does_not_delay(app: Any, start: Callable[[int], EmbeddedWorker], acks_late: bool) -> None:
     """With one thread every acknowledgement must wake the consumer, else each task would wait 2 s."""
     seen: queue.SimpleQueue[int] = queue.SimpleQueue()
     ring = task(app, lambda number: seen.put(number), acks_late=acks_late)

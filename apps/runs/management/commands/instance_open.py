@@ -4,8 +4,9 @@ from django.core.management.base import CommandParser
 
 from apps.core import clock
 from apps.core.commands import LoomsvcCommand
-from apps.ledger.services.instances import open_instance
 from apps.core.version import VERSION
+from apps.ledger.selectors.instances import find_current
+from apps.ledger.services.instances import open_instance
 
 
 class Command(LoomsvcCommand):
@@ -19,11 +20,9 @@ class Command(LoomsvcCommand):
         parser.add_argument("--if-none", action="store_true", help="only when none is open yet")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        from apps.ledger.models import ServiceInstance
-
-        current = ServiceInstance.objects.filter(current=True).first()
+        current = find_current()
         if options["if_none"] and current is not None:
-            self.stdout.write(f"Service instance {current.pk} is open already.")
+            self.stdout.write(f"Service instance {current.id} is open already.")
             return
         instance = open_instance(version=VERSION, now=clock.now())
-        self.stdout.write(f"Opened service instance {instance.pk}.")
+        self.stdout.write(f"Opened service instance {instance.id}.")

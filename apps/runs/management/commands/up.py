@@ -12,8 +12,8 @@ from apps.access.services.local import LocalAccess, prepare_local_access
 from apps.core import clock, conf
 from apps.core.commands import LoomsvcCommand
 from apps.core.folder_lock import FolderInUse, lock_folder
-from apps.ledger.services.instances import open_instance
 from apps.core.version import VERSION
+from apps.ledger.services.instances import open_instance
 
 
 class Command(LoomsvcCommand):
@@ -47,10 +47,10 @@ class Command(LoomsvcCommand):
         now = clock.now()
         access = prepare_local_access(folder, now=now)
         instance = open_instance(version=VERSION, now=now)
-        access.write_connection(url=listening.url, instance_id=str(instance.pk), pid=os.getpid())
+        access.write_connection(url=listening.url, instance_id=str(instance.id), pid=os.getpid())
 
         def on_ready() -> None:
-            self._say_ready(access, folder, listening.url, str(instance.pk))
+            self._say_ready(access, folder, listening.url, str(instance.id))
 
         with lock:
             serve(listening=listening, instance=instance, on_ready=on_ready)
@@ -75,9 +75,7 @@ class Command(LoomsvcCommand):
             self._line({"event": "ready", "url": url, "serviceInstanceId": instance_id})
             return
         if access.new_password is not None:
-            self.stdout.write(
-                f"Operator for the admin, shown this once: {access.username} / {access.new_password}"
-            )
+            self.stdout.write(f"Operator for the admin, shown this once: {access.username} / {access.new_password}")
         self.stdout.write(f"loomsvc {VERSION} is ready at {url}")
         self.stdout.write(f"  agents   {url}/mcp    credentials in {folder / 'connection.json'}")
         self.stdout.write(f"  admin    {url}/admin/")
