@@ -53,7 +53,8 @@ def perform(
 
     ``check`` asks what Loom or Action demand of the parameters and raises ``INVALID_REQUEST``, before
     anything is stored; ``run_id`` is the Run that the request names.  Order of checks as in O6.
-    Raises ``INSTANCE_CHANGED`` and ``CONFLICT`` with nothing applied; a refusal of the business is a stored ``rejected`` receipt.
+    Raises ``INSTANCE_CHANGED`` and ``CONFLICT`` with nothing applied; a refusal of the business is a
+    stored ``rejected`` receipt.
     """
     instance = require_current(request.service_instance_id)
     asked = receipts.fingerprint(kind=kind, parameters=request.parameters(), entry=caller.entry)
