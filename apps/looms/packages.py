@@ -55,6 +55,7 @@ def signature(folder: Path) -> Signature:
         try:
             status = entry.stat()
         except OSError:
+            # A link to nothing: it changes when it leads somewhere.
             found.append((path, -1, 0, 0, 0))
             continue
         found.append((path, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino))

@@ -35,6 +35,18 @@ def loom_folders(loom_paths: Sequence[Path]) -> tuple[LoomFolder, ...]:
     return tuple(found.values())
 
 
+def root_times(loom_paths: Sequence[Path]) -> tuple[int, ...]:
+    """When an entry was last put into, or taken from, each source; 0 for one that cannot be read."""
+    return tuple(_modified(place) for place, _ in _roots(loom_paths))
+
+
+def _modified(place: Path) -> int:
+    try:
+        return os.stat(place).st_mtime_ns
+    except OSError:
+        return 0
+
+
 def _roots(loom_paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
     for number, path in enumerate(loom_paths, start=1):
         yield path, f"LOOM_PATHS folder {number}"

@@ -213,11 +213,10 @@ def _place(location: tuple[int | str, ...], value: Any) -> tuple[Path, bool]:
     is_key = bool(location) and location[-1] == "[key]"
     path: list[str | int] = []
     for part in location[:-1] if is_key else location:
-        if (isinstance(value, dict) and part in value) or (isinstance(value, list) and isinstance(part, int)):
+        is_inside = part in value if isinstance(value, dict) else isinstance(value, list) and isinstance(part, int)
+        if is_inside:
             value = value[part]
-        else:
-            continue
-        path.append(part)
+            path.append(part)
     return tuple(path), is_key
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import enum
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from django.db import connection
 
@@ -21,7 +22,7 @@ from apps.looms.loaded import LoadedLoom
 from apps.looms.packages import Signature, signature
 from apps.looms.selectors.releases import newest_digest
 from apps.looms.services.releases import load_release, store_release
-from apps.looms.sources import LoomFolder, loom_folders
+from apps.looms.sources import LoomFolder, loom_folders, root_times
 
 
 class LoomStatus(enum.StrEnum):
@@ -54,11 +55,14 @@ class _Seen:
 
 @dataclass(frozen=True)
 class _Catalog:
+    #: Of the folders that hold Loom folders: another time means another folder was put there.
+    root_times: tuple[int, ...]
     seen: Mapping[LoomFolder, _Seen]
+    by_name: Mapping[str, Sequence[_Seen]]
     entries: Mapping[str, CatalogEntry]
 
 
-_catalog = _Catalog({}, {})
+_catalog = _Catalog((), {}, {}, {})
 _refreshing = threading.Lock()
 
 
@@ -70,10 +74,13 @@ def entries() -> list[CatalogEntry]:
 
 def current(loom_name: str) -> CatalogEntry | None:
     """The Loom of this name, ``None`` when there is none; its folder is loaded first if it changed."""
-    folders = loom_folders(conf.settings().loom_paths)
-    seen = _catalog.seen
-    own = [one for one in seen.values() if one.checked.name == loom_name]
-    if folders != tuple(seen) or any(_signature(one.folder) != one.signature for one in own):
+    present = _catalog
+    own = present.by_name.get(loom_name)
+    if (
+        own is None
+        or any(_signature(one.folder) != one.signature for one in own)
+        or root_times(conf.settings().loom_paths) != present.root_times
+    ):
         refresh()
     return _catalog.entries.get(loom_name)
 
@@ -84,7 +91,7 @@ def refresh() -> None:
     if not _refreshing.acquire(blocking=not connection.in_atomic_block):
         return
     try:
-        _refresh(loom_folders(conf.settings().loom_paths))
+        _refresh(conf.settings().loom_paths)
     finally:
         _refreshing.release()
 
@@ -96,17 +103,20 @@ def _signature(folder: LoomFolder) -> Signature | None:
         return None
 
 
-def _refresh(folders: Sequence[LoomFolder]) -> None:
+def _refresh(loom_paths: Sequence[Path]) -> None:
     global _catalog
     before = _catalog
+    # Times and signatures are taken before the files are read: a change meanwhile is met at the next look.
+    times = root_times(loom_paths)
     seen: dict[LoomFolder, _Seen] = {}
-    for folder in folders:
-        # Taken before the files are read: a change meanwhile is met at the next look.
+    for folder in loom_folders(loom_paths):
         present = _signature(folder)
         known = before.seen.get(folder)
         seen[folder] = known if known and known.signature == present else _look(folder, present)
-    if seen != before.seen:
-        _catalog = _Catalog(seen, _entries(seen, before.entries))
+    if seen != before.seen or times != before.root_times:
+        by_name = _by_name(seen.values())
+        found = {name: _entry(name, own, before.entries.get(name)) for name, own in by_name.items()}
+        _catalog = _Catalog(times, seen, by_name, found)
 
 
 def _look(folder: LoomFolder, present: Signature | None) -> _Seen:
@@ -114,14 +124,14 @@ def _look(folder: LoomFolder, present: Signature | None) -> _Seen:
     return _Seen(folder, present, checked)
 
 
-def _entries(seen: Mapping[LoomFolder, _Seen], before: Mapping[str, CatalogEntry]) -> dict[str, CatalogEntry]:
-    by_name: dict[str, list[_Seen]] = {}
-    for one in seen.values():
-        by_name.setdefault(one.checked.name, []).append(one)
-    return {name: _entry(name, found, before.get(name)) for name, found in by_name.items()}
+def _by_name(seen: Iterable[_Seen]) -> dict[str, list[_Seen]]:
+    out: dict[str, list[_Seen]] = {}
+    for one in seen:
+        out.setdefault(one.checked.name, []).append(one)
+    return out
 
 
-def _entry(name: str, found: list[_Seen], before: CatalogEntry | None) -> CatalogEntry:
+def _entry(name: str, found: Sequence[_Seen], before: CatalogEntry | None) -> CatalogEntry:
     checked = found[0].checked
     if len(found) == 1 and checked.loom is not None:
         if before is None or before.loom is None or before.loom.digest != checked.loom.digest:
