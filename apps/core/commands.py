@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import IO, Any, cast
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError, ProgrammingError
+
+from rich.console import Console
 
 from apps.core.errors import LoomError
 
@@ -29,6 +32,32 @@ class LoomsvcCommand(BaseCommand):
                 f"The ledger cannot be used ({type(error).__name__}). Check --data or DATABASE_URL; "
                 "`loomsvc migrate` sets up a new ledger."
             ) from error
+
+
+class ServiceCommand(LoomsvcCommand):
+    """A command whose result goes to stdout, for people or as JSON, and everything else to stderr.
+
+    Exit codes: 0 done, 1 not as it should be, 2 wrong use.
+    """
+
+    requires_system_checks: list[str] = []
+    #: Whether the command can print its result as JSON.
+    has_json = True
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        parser = super().create_parser(prog_name, subcommand, **kwargs)
+        if self.has_json:
+            parser.add_argument("--json", action="store_true", dest="as_json", help="print the result as JSON")
+        return parser
+
+    @property
+    def console(self) -> Console:
+        """Where the result goes; plain text when it is no terminal."""
+        return Console(file=cast("IO[str]", self.stdout._out), highlight=False, soft_wrap=True)
+
+    def print_json(self, body: Any) -> None:
+        """The result for a script."""
+        self.stdout.write(json.dumps(body, ensure_ascii=False, indent=2))
 
 
 def one_line(error: LoomError) -> str:

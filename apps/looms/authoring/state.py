@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from apps.core import json_text
 from apps.core.validation import issues_of
 from apps.looms.authoring.refusals import StateInvalid
-from apps.looms.authoring.values import Bounds, in_words
+from apps.looms.authoring.values import Bounds, dumped, in_words
 
 
 class StateCell:
@@ -72,7 +72,10 @@ class StateCell:
         """
         if self._value is None:
             return None
-        stored = self._value.model_dump(mode="json", by_alias=False, warnings=False)
+        try:
+            stored = dumped(self._value, by_alias=False)
+        except ValueError as error:
+            raise StateInvalid(f"State cannot be stored: {error}") from None
         problem = self._bounds.problem(stored)
         if problem:
             raise StateInvalid(f"State cannot be stored: {problem}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +24,28 @@ def in_words(issues: list[Issue]) -> str:
     return shown if len(issues) <= _SHOWN else f"{shown}; and {len(issues) - _SHOWN} more"
 
 
+def _has_no_number(value: Any) -> bool:
+    """Whether a dumped model holds a NaN or an infinity."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, float) and not math.isfinite(item):
+            return True
+        if isinstance(item, dict):
+            stack.extend(item.values())
+        elif isinstance(item, (list, tuple, set, frozenset)):
+            stack.extend(item)
+    return False
+
+
+def dumped(model: BaseModel, *, by_alias: bool) -> Any:
+    """A model as JSON.  Raises ``ValueError`` for NaN and infinities, of which pydantic would make ``null``."""
+    plain = model.model_dump(mode="json", by_alias=by_alias, warnings=False)
+    if "null" in json.dumps(plain) and _has_no_number(model.model_dump(by_alias=by_alias, warnings=False)):
+        raise ValueError("It holds NaN or an infinity: send finite numbers, or None where there is none.")
+    return plain
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """What a value may be: JSON of at most ``max_bytes``, without the values of secret settings."""
@@ -40,7 +64,10 @@ class Bounds:
     def json(self, value: Any, what: str) -> Any:
         """A copy of ``value`` as JSON; a pydantic model is dumped.  Raises :class:`ResultInvalid`."""
         if isinstance(value, BaseModel):
-            value = value.model_dump(mode="json", warnings=False)
+            try:
+                value = dumped(value, by_alias=True)
+            except ValueError as error:
+                raise ResultInvalid(f"{what} cannot be stored: {error}") from None
         problem = self.problem(value)
         if problem:
             raise ResultInvalid(f"{what} cannot be stored: {problem}")

@@ -208,9 +208,15 @@ def _retry(shape: RetryShape) -> graph.Retry:
 _KINDS = {"str": "text", "int": "whole number", "bool": "true or false", "list": "list", "dict": "mapping"}
 
 
+#: Where a location has the kind of Step: stages, its name, steps, its name, kind.
+_STEP_TAG = 4
+
+
 def _place(location: tuple[int | str, ...], value: Any) -> tuple[Path, bool]:
     """The path inside the document, without pydantic's own labels; whether it is a key that is meant."""
     is_key = bool(location) and location[-1] == "[key]"
+    if location[2:3] == ("steps",) and len(location) > _STEP_TAG and location[_STEP_TAG] != "[key]":
+        location = location[:_STEP_TAG] + location[_STEP_TAG + 1 :]
     path: list[str | int] = []
     for part in location[:-1] if is_key else location:
         is_inside = part in value if isinstance(value, dict) else isinstance(value, list) and isinstance(part, int)

@@ -1,0 +1,85 @@
+"""Artifacts and Records of a test, in memory, by the rules of the ledger (S3, S4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from apps.core import json_text
+from apps.looms.authoring.refusals import ArtifactConflict, RecordConflict
+from apps.looms.authoring.staging import (
+    AppendRecord,
+    ArtifactValue,
+    CreateArtifact,
+    RecordValue,
+    RemoveArtifact,
+    ReplaceArtifact,
+    Staged,
+)
+
+
+class MemoryResults:
+    """One Project's results; a :class:`~apps.looms.authoring.staging.ResultReader`."""
+
+    def __init__(self) -> None:
+        self.artifacts: dict[str, ArtifactValue] = {}
+        self.records: dict[str, RecordValue] = {}
+        #: The last revision that stood at a place; it goes on after a removal.
+        self._revisions: dict[tuple[str, str], int] = {}
+
+    def artifact_at(self, loom_name: str, stage_name: str) -> ArtifactValue | None:
+        found = (one for one in self.artifacts.values() if (one.loom_name, one.stage_name) == (loom_name, stage_name))
+        return next(found, None)
+
+    def artifact(self, artifact_id: str) -> ArtifactValue | None:
+        return self.artifacts.get(artifact_id)
+
+    def record(self, record_id: str) -> RecordValue | None:
+        return self.records.get(record_id)
+
+    def latest_record(self, loom_name: str, stage_name: str) -> RecordValue | None:
+        found = [one for one in self.records.values() if (one.loom_name, one.stage_name) == (loom_name, stage_name)]
+        return found[-1] if found else None
+
+    def land(self, staged: Iterable[Staged], *, loom_name: str, stage_name: str) -> None:
+        """Apply everything or, when something conflicts, nothing."""
+        before = dict(self.artifacts), dict(self.records), dict(self._revisions)
+        try:
+            for change in staged:
+                self._apply(change, loom_name, stage_name)
+        except (ArtifactConflict, RecordConflict):
+            self.artifacts, self.records, self._revisions = before
+            raise
+
+    def _apply(self, change: Staged, loom_name: str, stage_name: str) -> None:
+        if isinstance(change, AppendRecord):
+            self._append(change, loom_name, stage_name)
+        elif isinstance(change, CreateArtifact):
+            if change.artifact_id in self.artifacts or self.artifact_at(loom_name, stage_name) is not None:
+                raise ArtifactConflict(f"There is an Artifact of {loom_name}.{stage_name} already.")
+            self._put(change.artifact_id, loom_name, stage_name, change.data)
+        else:
+            present = self._expected(change)
+            del self.artifacts[change.artifact_id]
+            if isinstance(change, ReplaceArtifact):
+                self._put(change.artifact_id, present.loom_name, present.stage_name, change.data)
+
+    def _expected(self, change: ReplaceArtifact | RemoveArtifact) -> ArtifactValue:
+        present = self.artifacts.get(change.artifact_id)
+        stands_at = present.revision if present else 0
+        if present is None or stands_at != change.expected_revision:
+            raise ArtifactConflict(
+                f"Artifact {change.artifact_id} is at revision {stands_at}, not {change.expected_revision}."
+            )
+        return present
+
+    def _put(self, artifact_id: str, loom_name: str, stage_name: str, data: object) -> None:
+        revision = self._revisions.get((loom_name, stage_name), 0) + 1
+        self._revisions[loom_name, stage_name] = revision
+        self.artifacts[artifact_id] = ArtifactValue(artifact_id, loom_name, stage_name, revision, data)
+
+    def _append(self, change: AppendRecord, loom_name: str, stage_name: str) -> None:
+        present = self.records.get(change.record_id)
+        if present is None:
+            self.records[change.record_id] = RecordValue(change.record_id, loom_name, stage_name, change.data)
+        elif json_text.canonical(present.data) != json_text.canonical(change.data):
+            raise RecordConflict(f"There is a Record {change.record_id} with other data.")

@@ -1,0 +1,44 @@
+"""Diagnostics and Run traces in the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterable, Iterator
+
+from rich.console import Console
+from rich.markup import escape
+from rich.pretty import Pretty
+
+from apps.looms.diagnostics import Diagnostic, Severity
+from apps.looms.trial import StepTrace
+
+_STYLE = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
+
+
+def print_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> None:
+    """One line each: place, severity, message; the suggestion below."""
+    for one in diagnostics:
+        place = f"{escape(one.place)}: " if one.place else ""
+        console.print(f"{place}[{_STYLE[one.severity]}]{one.severity.value}[/] {escape(one.message)}")
+        if one.suggestion:
+            console.print(f"    {escape(one.suggestion)}")
+
+
+def print_step(console: Console, trace: StepTrace) -> None:
+    """One segment: where, how it ended, what it noted, and State after it."""
+    style = "red" if trace.ended == "failed" else "green"
+    attempt = f" attempt {trace.attempt}" if trace.attempt > 1 else ""
+    visit = f" visit {trace.visit}" if trace.visit > 1 else ""
+    console.print(f"[bold]{trace.stage}.{trace.step}[/]{visit}{attempt} [{style}]{escape(trace.ended)}[/]")
+    for line in trace.log:
+        console.print(f"    [dim]{line.level}[/] {escape(line.message)}")
+    if trace.state is not None:
+        console.print(Pretty(trace.state, max_length=20, max_string=200))
+
+
+@contextlib.contextmanager
+def authors_output_to_stderr() -> Iterator[None]:
+    """What a Loom prints while it is imported or run stays out of the command's own result."""
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
