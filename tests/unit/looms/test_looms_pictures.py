@@ -1,0 +1,55 @@
+"""Pictures of a graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from apps.looms.domain.graph_json import graph_json
+from apps.looms.pictures import mermaid, tree
+from tests.unit.looms.loom_folders import YAML, load, write_loom
+
+
+def test_mermaid_has_every_stage_step_and_route(tmp_path: Path) -> None:
+    text = mermaid(load(write_loom(tmp_path / "notes")).graph)
+    for line in (
+        "flowchart TD",
+        'subgraph stage_draft["draft"]',
+        'draft__collect["collect"]',
+        'draft__write("write")',
+        "start --> draft__collect",
+        'draft__collect -- "ready" --> draft__write',
+        'draft__collect -- "empty" --> finish',
+        'draft__review -- "approved" --> publish__file',
+        'publish__file -- "done" --> finish',
+    ):
+        assert line in text
+
+
+def test_outcomes_cannot_break_out_of_the_picture(tmp_path: Path) -> None:
+    outcome = '"]; <b>|`&#[red]'
+    quoted = "'" + outcome + "'"
+    text = YAML.replace("{done: end}", "{" + quoted + ": end}")
+    graph = load(write_loom(tmp_path / "notes", {"loom.yaml": text})).graph
+    (line,) = [line for line in mermaid(graph).splitlines() if "publish__file --" in line]
+    assert line == '  publish__file -- "#quot;]; #lt;b#gt;#124;#96;#amp;#35;[red]" --> finish'
+    console = Console(width=200, record=True)
+    console.print(tree(graph))
+    assert outcome in console.export_text()
+
+
+def test_a_graph_as_json_is_complete(tmp_path: Path) -> None:
+    body = graph_json(load(write_loom(tmp_path / "notes")).graph)
+    assert [stage["name"] for stage in body["stages"]] == ["draft", "publish"]
+    collect, write, _ = body["stages"][0]["steps"]
+    assert collect == {
+        "name": "collect",
+        "kind": "code",
+        "on": {"ready": "write", "empty": "end"},
+        "maxVisits": 5,
+        "timeout": "30s",
+        "retry": {"attempts": 3, "backoff": "1s", "errors": ["ConnectionError"]},
+        "onInterrupt": "rerun",
+    }
+    assert (write["kind"], write["agent"], write["model"], write["timeout"]) == ("agent", "writer", "writing", "2h")
