@@ -8,6 +8,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from django.conf import settings as django_settings
 from apps.core.contracts import Empty
 from apps.core.endpoints import all_endpoints
 from apps.core.errors import ErrorCode, LoomError
+from apps.looms import sources
 from apps.looms.contracts import LoomGraphRequest
 from apps.looms.endpoints import list_looms, loom_graph
 from apps.looms.models import Release, ReleaseFile
@@ -154,6 +156,22 @@ def test_one_folder_reached_twice_counts_once(looms: Path, settings: object) -> 
     paths = (looms, looms.parent / "link", looms / "notes", looms.parent / "missing")
     settings.LOOMSVC = dataclasses.replace(django_settings.LOOMSVC, loom_paths=paths)  # type: ignore[attr-defined]
     assert current("notes").status is LoomStatus.READY
+
+
+def test_looms_of_installed_packages_are_offered(looms: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = looms.parent / "acme_looms"
+    write_loom(package / "notes")
+    monkeypatch.syspath_prepend(looms.parent)
+    points = [
+        metadata.EntryPoint("acme", "acme_looms", "loomsvc.looms"),
+        metadata.EntryPoint("gone", "no_such_package_x.looms", "loomsvc.looms"),
+    ]
+    monkeypatch.setattr(sources.metadata, "entry_points", lambda group: points)
+    sources._installed.cache_clear()
+    try:
+        assert current("notes").status is LoomStatus.READY
+    finally:
+        sources._installed.cache_clear()
 
 
 def test_nothing_is_read_again_while_nothing_changes(looms: Path, monkeypatch: pytest.MonkeyPatch) -> None:

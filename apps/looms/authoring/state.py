@@ -73,7 +73,7 @@ class StateCell:
         if self._value is None:
             return None
         try:
-            stored = dumped(self._value, by_alias=False)
+            stored = dumped(self._value, to_load_again=True)
         except ValueError as error:
             raise StateInvalid(f"State cannot be stored: {error}") from None
         problem = self._bounds.problem(stored)

@@ -38,10 +38,14 @@ def _has_no_number(value: Any) -> bool:
     return False
 
 
-def dumped(model: BaseModel, *, by_alias: bool) -> Any:
-    """A model as JSON.  Raises ``ValueError`` for NaN and infinities, of which pydantic would make ``null``."""
-    plain = model.model_dump(mode="json", by_alias=by_alias, warnings=False)
-    if "null" in json.dumps(plain) and _has_no_number(model.model_dump(by_alias=by_alias, warnings=False)):
+def dumped(model: BaseModel, *, to_load_again: bool = False) -> Any:
+    """A model as JSON: as others read it, or ``to_load_again`` (field names, no computed fields).
+
+    Raises ``ValueError`` for NaN and infinities, of which pydantic would make ``null``.
+    """
+    by_alias = not to_load_again
+    plain = model.model_dump(mode="json", by_alias=by_alias, round_trip=to_load_again, warnings=False)
+    if "null" in json.dumps(plain) and _has_no_number(model.model_dump(round_trip=to_load_again, warnings=False)):
         raise ValueError("It holds NaN or an infinity: send finite numbers, or None where there is none.")
     return plain
 
@@ -65,7 +69,7 @@ class Bounds:
         """A copy of ``value`` as JSON; a pydantic model is dumped.  Raises :class:`ResultInvalid`."""
         if isinstance(value, BaseModel):
             try:
-                value = dumped(value, by_alias=True)
+                value = dumped(value)
             except ValueError as error:
                 raise ResultInvalid(f"{what} cannot be stored: {error}") from None
         problem = self.problem(value)

@@ -142,7 +142,7 @@ def _resolved(
     files: PackageFiles,
     environ: Mapping[str, str],
 ) -> LoadedLoom:
-    symbols.model(graph.input, ("input",))
+    symbols.model(graph.input, ("input",), members=False)
     settings = _settings(graph, document, symbols, environ)
     agents: dict[tuple[str, str], AgentTask] = {}
     stages: dict[str, StageSpec] = {}

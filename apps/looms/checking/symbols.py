@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path as FilePath
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, RootModel
 
 from apps.looms.authoring import ArtifactConflict
 from apps.looms.authoring.tools import Tool, ToolUnusable, declared_tool
@@ -63,8 +63,8 @@ class Symbols:
         self.names[reference] = getattr(module, name)
         return self.names[reference]
 
-    def model(self, reference: str | None, path: Path) -> type[BaseModel] | None:
-        """The pydantic model of that name."""
+    def model(self, reference: str | None, path: Path, *, members: bool = True) -> type[BaseModel] | None:
+        """The pydantic model of that name; with ``members`` it must be one of named fields."""
         found = None if reference is None else self.find(reference, path)
         if found is None:
             return None
@@ -72,6 +72,9 @@ class Symbols:
             self.report(
                 path, f"`{reference}` is no pydantic model.", "Make it a class derived from pydantic.BaseModel."
             )
+            return None
+        if members and issubclass(found, RootModel):
+            self.report(path, f"`{reference}` has no fields of its own.", "Derive it from BaseModel, not RootModel.")
             return None
         try:
             found.model_rebuild()

@@ -6,7 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from apps.looms.checking.yaml_tree import read_yaml
 from apps.looms.diagnostics import Severity
 from tests.unit.looms.loom_folders import SCHEMAS, STEPS, STYLE, TOOLS, WRITER, YAML, check, load, write_loom
 
@@ -368,6 +371,48 @@ def test_a_secret_field_in_state_is_refused(tmp_path: Path) -> None:
         write_loom(tmp_path / "notes", schemas=("    text: str =", "    key: SecretStr | None = None\n    text: str ="))
     )
     assert any("has a secret field" in d.message for d in checked.diagnostics)
+
+
+def test_a_state_without_fields_is_refused_but_may_be_an_input(tmp_path: Path) -> None:
+    roots = SCHEMAS + "\nfrom pydantic import RootModel\nclass Many(RootModel[list[str]]): ...\n"
+    as_input = write_loom(tmp_path / "a", {"schemas.py": roots}, loom_yaml=("schemas:Input", "schemas:Many"))
+    loom = load(as_input)
+    assert loom.check_input(["x"]) == []
+    assert [issue.path for issue in loom.check_input([1])] == ["/0"]
+    as_state = write_loom(tmp_path / "b", {"schemas.py": roots}, loom_yaml=("schemas:Draft", "schemas:Many"))
+    assert "no fields of its own" in check(as_state).diagnostics[0].message
+
+
+@given(st.text(max_size=40) | st.text("-:{}[]&*#'\"\\n \tab!|>%@`?,", max_size=40))
+def test_any_text_is_read_or_refused_as_yaml(text: str) -> None:
+    document, problems = read_yaml(text, "x.yaml")
+    assert document is not None or problems
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_a_loom_yaml_with_any_line_changed_is_checked_without_raising(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    lines = YAML.splitlines()
+    index = data.draw(st.integers(0, len(lines) - 1))
+    change = data.draw(st.sampled_from(["drop", "double", "indent", "dedent", "cut", "number", "null", "list"]))
+    line = lines[index]
+    key = line.split(":")[0]
+    lines[index : index + 1] = {
+        "drop": [],
+        "double": [line, line],
+        "indent": ["  " + line],
+        "dedent": [line.removeprefix("  ")],
+        "cut": [line[: len(line) // 2]],
+        "number": [f"{key}: 5"],
+        "null": [f"{key}:"],
+        "list": [f"{key}: [x]"],
+    }[change]
+    folder = write_loom(tmp_path_factory.mktemp("looms") / "notes", {"loom.yaml": "\n".join(lines) + "\n"})
+    checked = check(folder)
+    assert checked.loom is not None or checked.diagnostics
+    assert all(d.message and d.file for d in checked.diagnostics)
 
 
 def test_a_tool_without_docstring_is_a_warning_only(tmp_path: Path) -> None:

@@ -250,6 +250,26 @@ def test_time_and_chance_are_the_same_for_all_attempts_of_a_visit(tmp_path: Path
     assert first.state == second.state != other.state
 
 
+def test_aliases_and_computed_fields_do_not_disturb_a_state(tmp_path: Path) -> None:
+    code = """
+    from pydantic import ConfigDict, Field, computed_field
+    class State(BaseModel):
+        model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+        full_name: str = Field("x", alias="fullName")
+        when: dt.datetime | None = None
+        pairs: dict[str, tuple[int, int]] = {}
+        @computed_field
+        def length(self) -> int:
+            return len(self.full_name)
+    def run(step):
+        step.update(full_name="new", when=step.now(), pairs={"a": (1, 2)})
+        assert step.state.length == 3
+        return "done"
+    """
+    output = run_code(tmp_path, code, state={"full_name": "x"})
+    assert output.state == {"full_name": "new", "when": "2026-01-01T00:00:00Z", "pairs": {"a": [1, 2]}}
+
+
 # -- failures
 
 
