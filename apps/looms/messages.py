@@ -8,6 +8,7 @@ import re
 from apps.looms.secret_values import SecretValues
 
 MAX_MESSAGE = 2000
+_PRIVATE_PACKAGE = re.compile(r"\bloom_release_[0-9a-f]{64}\.?")
 _QUOTED_PATH = re.compile(r"""(?P<quote>['"])(?P<path>/[^'"\n]*?)(?P=quote)""")
 _BARE_PATH = re.compile(r"(?<![\w:/.…])/[^\s'\"<>|,;:()\[\]{}]+")
 _WINDOWS_PATH = re.compile(r"(?<!\w)[A-Za-z]:\\[^\s'\"<>|,;:()\[\]{}]+")
@@ -33,7 +34,8 @@ def _shorten(path: str) -> str:
 
 
 def hide_paths(text: str) -> str:
-    """Paths of this machine cut down to their last part."""
+    """Paths of this machine cut down to their last part, modules of a Release to their names in its folder."""
+    text = _PRIVATE_PACKAGE.sub("", text)
     text = _QUOTED_PATH.sub(lambda m: m["quote"] + _shorten(m["path"]) + m["quote"], text)
     text = _BARE_PATH.sub(lambda m: _shorten(m[0]), text)
     return _WINDOWS_PATH.sub(lambda m: _shorten(m[0]), text)

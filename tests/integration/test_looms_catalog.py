@@ -18,6 +18,7 @@ from apps.core.contracts import Empty
 from apps.core.endpoints import all_endpoints
 from apps.core.errors import ErrorCode, LoomError
 from apps.looms import sources
+from apps.looms.checking.check import check_folder
 from apps.looms.contracts import LoomGraphRequest
 from apps.looms.endpoints import list_looms, loom_graph
 from apps.looms.models import Release, ReleaseFile
@@ -148,6 +149,22 @@ def test_a_folder_that_is_gone_is_offered_no_longer(looms: Path) -> None:
     assert current("notes") is not None
     shutil.rmtree(looms / "notes")
     assert current("notes") is None
+
+
+def test_a_folder_whose_check_breaks_down_stops_no_other(looms: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_loom(looms / "notes")
+
+    def breaks_down(folder: Path, **options: object) -> object:
+        if folder.name == "notes":
+            raise RuntimeError("a bug")
+        return check_folder(folder, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(catalog, "check_folder", breaks_down)
+    assert {entry.name: entry.status.value for entry in entries()} == {
+        "capture": "ready",
+        "inventory": "ready",
+        "notes": "invalid",
+    }
 
 
 def test_one_folder_reached_twice_counts_once(looms: Path, settings: object) -> None:

@@ -6,6 +6,7 @@ Call these outside transactions: loading a changed folder stores a Release.
 from __future__ import annotations
 
 import enum
+import logging
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -64,6 +65,7 @@ class _Catalog:
 
 _catalog = _Catalog((), {}, {}, {})
 _refreshing = threading.Lock()
+_log = logging.getLogger("loomsvc.looms")
 
 
 def entries() -> list[CatalogEntry]:
@@ -120,7 +122,12 @@ def _refresh(loom_paths: Sequence[Path]) -> None:
 
 
 def _look(folder: LoomFolder, present: Signature | None) -> _Seen:
-    checked = check_folder(folder.path, releases_dir=conf.settings().releases_dir, environ=os.environ)
+    try:
+        checked = check_folder(folder.path, releases_dir=conf.settings().releases_dir, environ=os.environ)
+    except Exception:  # one Loom's trouble must not keep the others from being offered
+        _log.exception("Loom folder %s could not be checked", folder.label)
+        failed = Diagnostic.error("", None, "The check of this folder failed.", "The service's log has the reason.")
+        checked = Checked(folder.path.name, {}, None, None, (failed,))
     return _Seen(folder, present, checked)
 
 

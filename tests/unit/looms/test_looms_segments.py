@@ -297,6 +297,8 @@ def test_aliases_and_computed_fields_do_not_disturb_a_state(tmp_path: Path) -> N
         ("raise ValueError('x' * 5000)", "xxx…", {"ValueError"}),
         ("raise ValueError('a\\nb\\x00\\x1b[31m\\r')", "ValueError: a b\\x00\\x1b[31m\\r", {"ValueError"}),
         ("open('/etc/no/such.txt')", "'…/such.txt'", {"FileNotFoundError", "OSError"}),
+        ("from . import nothing_here", "ImportError: cannot import name 'nothing_here' from ''", {"ImportError"}),
+        ("from .gone import x", "ModuleNotFoundError: No module named 'gone'", {"ImportError"}),
         ("raise ValueError('GET https://a.example/b/c and /items/0')", "https://a.example/b/c and /items/0", set()),
         ("raise ValueError('token sesame-open')", "token [secret]", {"ValueError"}),
         ("raise ValueError('c2VzYW1lLW9wZW4=')", "[secret]", {"ValueError"}),
