@@ -33,7 +33,7 @@ def loom_paths(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     own.mkdir()
     settings.LOOMSVC = replace(settings.LOOMSVC, loom_paths=(LOOMS, own))
     # Each test has a ledger of its own: what an earlier one loaded is not in it.
-    monkeypatch.setattr(catalog, "_catalog", catalog._Catalog({}, {}))
+    monkeypatch.setattr(catalog, "_catalog", catalog._NOTHING_SEEN)
     return own
 
 

@@ -7,7 +7,6 @@ from typing import IO, Any, cast
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError, ProgrammingError
-
 from rich.console import Console
 
 from apps.core.errors import LoomError

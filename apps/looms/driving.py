@@ -143,7 +143,7 @@ class Driver:
             if not isinstance(output.ending, Failed):
                 self._run.state = output.state
                 return output
-            delay = retry_delay(spec, attempt=segment.attempt, error_names=output.ending.error_names)
+            delay = retry_delay(spec.retry, attempt=segment.attempt, error_names=output.ending.error_names)
             if delay is None:
                 self._fail(segment.stage, segment.step, output.ending.code, output.ending.message, segment.attempt)
                 return output

@@ -77,7 +77,6 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en"
 STATIC_URL = "/static/"
-STATIC_ROOT = LOOMSVC.data_dir / "static"
 # Straight from the installed packages: nothing to collect before a start.
 WHITENOISE_USE_FINDERS = True
 APPEND_SLASH = False

@@ -43,7 +43,7 @@ def looms(tmp_path: Path, settings: object, monkeypatch: pytest.MonkeyPatch) -> 
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a process that has just started."""
-    monkeypatch.setattr(catalog, "_catalog", catalog._Catalog((), {}, {}, {}))
+    monkeypatch.setattr(catalog, "_catalog", catalog._NOTHING_SEEN)
     monkeypatch.setattr(releases, "_loaded", {})
     for name in [name for name in sys.modules if name.startswith("loom_release_")]:
         monkeypatch.delitem(sys.modules, name)

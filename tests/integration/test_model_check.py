@@ -248,7 +248,27 @@ def _identity(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.rule("O1", "O2", "O3", "O4", "O6", "O7", "R1", "R2", "R4", "R6", "R7", "R9", "R10", "R11", "R12", "R13", "R16", "H3", "H7")
+@pytest.mark.rule(
+    "O1",
+    "O2",
+    "O3",
+    "O4",
+    "O6",
+    "O7",
+    "R1",
+    "R2",
+    "R4",
+    "R6",
+    "R7",
+    "R9",
+    "R10",
+    "R11",
+    "R12",
+    "R13",
+    "R16",
+    "H3",
+    "H7",
+)
 def test_the_ledger_does_what_the_reference_says(service: Service) -> None:
     from hypothesis.stateful import run_state_machine_as_test
 

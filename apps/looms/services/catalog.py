@@ -63,7 +63,8 @@ class _Catalog:
     entries: Mapping[str, CatalogEntry]
 
 
-_catalog = _Catalog((), {}, {}, {})
+_NOTHING_SEEN = _Catalog((), {}, {}, {})
+_catalog = _NOTHING_SEEN
 _refreshing = threading.Lock()
 _log = logging.getLogger("loomsvc.looms")
 

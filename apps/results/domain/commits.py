@@ -6,6 +6,8 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
+from apps.looms.authoring.refusals import ArtifactConflict, RecordConflict
+
 
 @dataclass(frozen=True, slots=True)
 class Create:
@@ -58,10 +60,6 @@ class RecordDecision(enum.Enum):
     UNCHANGED = "unchanged"
 
 
-class ArtifactConflict(Exception):
-    """Code meant another revision, or a taken place or id; its Step fails and nothing lands."""
-
-
 def decide_create(place: Place, commit: Create, *, id_taken: bool) -> int:
     """The revision that creating makes."""
     if place.artifact_id is not None:
@@ -87,5 +85,5 @@ def decide_append(record_id: str, *, known_digest: str | None, digest: str) -> R
     if known_digest is None:
         return RecordDecision.ADD
     if known_digest != digest:
-        raise ArtifactConflict(f"there is a Record {record_id} with other data")
+        raise RecordConflict(f"there is a Record {record_id} with other data")
     return RecordDecision.UNCHANGED

@@ -12,7 +12,6 @@ from apps.core.database import for_update
 from apps.core.ids import new_id
 from apps.results.domain.commits import (
     Append,
-    ArtifactConflict,
     Commit,
     Create,
     Place,
@@ -46,7 +45,8 @@ class Landed:
 
 
 def land_commits(landing: Landing, commits: Sequence[Commit]) -> Landed:
-    """Apply ``commits`` in order; raises :class:`ArtifactConflict` (the transaction must then roll back)."""
+    """Apply ``commits`` in order; raises ``ArtifactConflict`` or ``RecordConflict``, and the transaction
+    must then be rolled back."""
     artifacts = [c for c in commits if not isinstance(c, Append)]
     records = [c for c in commits if isinstance(c, Append)]
     return Landed(
@@ -126,6 +126,3 @@ def _land_records(landing: Landing, commits: Sequence[Append]) -> list[str]:
             )
     Record.objects.bulk_create(new)
     return ids
-
-
-__all__ = ["ArtifactConflict", "Landed", "Landing", "land_commits"]

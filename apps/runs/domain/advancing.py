@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from apps.looms.domain.graph import AgentStepSpec, CodeStepSpec, LoomGraph, max_attempts
+from apps.looms.domain.graph import AgentStepSpec, CodeStepSpec, LoomGraph, Retry, max_attempts
+from apps.looms.domain.retrying import retry_delay
 from apps.looms.domain.routing import End, NextStage, NextStep, NotHandled, route
 from apps.runs.domain.facts import Due, Position, RunError
 from apps.runs.domain.statuses import RunErrorCode, SegmentKind
@@ -108,22 +109,22 @@ class SegmentPolicy:
     """What a segment declares about failing, taking long and losing its worker (R12, R13).
 
     Kept on the Run's row, so that whoever finds it abandoned can decide without the Loom.
-    ``retry_errors`` is ``None`` when any exception may be retried.
     """
 
     timeout_seconds: float | None = None
     interruption_limit: int = 1
-    retry_attempts: int = 1
-    retry_backoff_seconds: float = 0
-    retry_errors: tuple[str, ...] | None = None
+    retry: Retry | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> SegmentPolicy:
-        errors = body["retry_errors"]
-        return cls(**{**body, "retry_errors": None if errors is None else tuple(errors)})
+        retry = body["retry"]
+        if retry is not None:
+            errors = retry["errors"]
+            retry = Retry(retry["attempts"], retry["backoff_seconds"], None if errors is None else tuple(errors))
+        return cls(body["timeout_seconds"], body["interruption_limit"], retry)
 
 
 def policy_of(graph: LoomGraph, position: Position, kind: SegmentKind) -> SegmentPolicy:
@@ -134,30 +135,18 @@ def policy_of(graph: LoomGraph, position: Position, kind: SegmentKind) -> Segmen
     return SegmentPolicy(
         timeout_seconds=spec.timeout_seconds,
         interruption_limit=max_attempts(spec) if spec.rerun_on_interrupt else 1,
-        retry_attempts=spec.retry.attempts if spec.retry else 1,
-        retry_backoff_seconds=spec.retry.backoff_seconds if spec.retry else 0,
-        retry_errors=spec.retry.errors if spec.retry else None,
+        retry=spec.retry,
     )
 
 
-#: Failures that a declared retry may answer; nonsense would only be repeated.
-_RETRYABLE = frozenset({RunErrorCode.STEP_FAILED, RunErrorCode.STEP_TIMEOUT})
-
-
-def after_failure(
-    policy: SegmentPolicy, due: Due, *, code: RunErrorCode, error_names: Collection[str]
-) -> RetryLater | None:
+def after_failure(policy: SegmentPolicy, due: Due, *, error_names: Collection[str]) -> RetryLater | None:
     """The retry that the Step declares for this failure, or ``None`` (R12).
 
-    ``error_names``: the exception's classes, subclass first.  ``due.attempts`` counts the attempts
-    before this one.  The backoff doubles with each.
+    ``error_names``: the exception's classes and their bases; none for a result that was nonsense,
+    which would only be repeated.  ``due.attempts`` counts the attempts before this one.
     """
-    made = due.attempts + 1
-    if code not in _RETRYABLE or made >= policy.retry_attempts:
-        return None
-    if policy.retry_errors is not None and not set(policy.retry_errors) & set(error_names):
-        return None
-    return RetryLater(policy.retry_backoff_seconds * 2 ** (made - 1))
+    seconds = retry_delay(policy.retry, attempt=due.attempts + 1, error_names=error_names)
+    return None if seconds is None else RetryLater(seconds)
 
 
 def after_interruption(policy: SegmentPolicy, due: Due) -> RunError | None:

@@ -135,7 +135,7 @@ def fail_segment(
 ) -> NewEvent:
     """Nothing of the running segment lands; it is due again as its Step declares, or the Run fails (R12)."""
     shown = last_error(run, error)
-    later = after_failure(policy_on(run), due_of(run), code=error.code, error_names=error_names)
+    later = after_failure(policy_on(run), due_of(run), error_names=error_names)
     record_attempt(run, AttemptStatus.FAILED, now=now, error=shown, reads=reads, log=log)
     if later is None:
         return fail(run, error, now=now, instance_id=instance_id)

@@ -6,8 +6,9 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from django.db import connection
+from django.db import connection, connections
 
+from apps.core import conf
 from apps.core.ids import new_id
 from apps.looms import segments
 from apps.looms.segments import AnswerInput, ArtifactValue, RecordValue, SegmentInput, SegmentOutput
@@ -88,5 +89,8 @@ def execute(leased: Leased) -> SegmentOutput:
             results=LedgerReader(leased.project_id),
             cancelled=_cancelled(leased),
             new_id=lambda: str(new_id()),
+            max_value_bytes=conf.settings().max_value_bytes,
+            # Code with a timeout has a thread of its own, and what it read a connection of its own.
+            thread_done=connections.close_all,
         )
     )

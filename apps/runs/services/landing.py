@@ -15,10 +15,11 @@ from apps.core.database import for_update
 from apps.core.failpoints import Failpoint, reach
 from apps.ledger.services.events import NewEvent
 from apps.looms import segments
+from apps.looms.authoring.refusals import ArtifactConflict, RecordConflict
 from apps.looms.domain.graph import AgentStepSpec
+from apps.looms.messages import error_names
 from apps.looms.segments import Ask, Confirm, Failed, Outcome, SegmentOutput, Sleep
 from apps.results.domain import commits
-from apps.results.domain.commits import ArtifactConflict
 from apps.results.services.landing import Landing, land_commits
 from apps.runs.domain.advancing import check_outcome, follow, policy_of, step_of
 from apps.runs.domain.facts import RunError
@@ -28,9 +29,6 @@ from apps.runs.services import changes
 from apps.runs.services.leasing import Leased, begin_segment, leased_of
 
 logger = logging.getLogger("loomsvc.runs")
-
-#: An exception class that a Step's ``errors`` may name for a refused commit.
-CONFLICT_NAMES = ("ArtifactConflict", "loomsvc.authoring.ArtifactConflict", "Exception", "BaseException")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +105,19 @@ def _commit(run: Run, leased: Leased, output: SegmentOutput) -> Failed | None:
     try:
         with transaction.atomic():
             landed = land_commits(landing, [_commit_of(staged) for staged in output.staged])
-    except ArtifactConflict as conflict:
-        return Failed(RunErrorCode.STEP_FAILED.value, f"ArtifactConflict: {conflict}", CONFLICT_NAMES)
+    except (ArtifactConflict, RecordConflict) as conflict:
+        return _refused(conflict, leased)
     except IntegrityError:
-        message = "ArtifactConflict: another Run took the same id at the same moment"
-        return Failed(RunErrorCode.STEP_FAILED.value, message, CONFLICT_NAMES)
+        return _refused(ArtifactConflict("another Run took the same id at the same moment"), leased)
     run.artifact_ids = list(dict.fromkeys([*run.artifact_ids, *landed.artifact_ids]))
     run.record_ids = list(dict.fromkeys([*run.record_ids, *landed.record_ids]))
     return None
+
+
+def _refused(conflict: Exception, leased: Leased) -> Failed:
+    """A commit that cannot land fails the Step as an exception would that its Code had raised (S3, S4)."""
+    names = error_names(type(conflict), leased.loom.package)
+    return Failed(RunErrorCode.STEP_FAILED.value, f"{type(conflict).__name__}: {conflict}", names)
 
 
 def _commit_of(staged: Any) -> commits.Commit:

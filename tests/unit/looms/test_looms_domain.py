@@ -141,31 +141,29 @@ def test_attempts_of_a_segment(spec: CodeStepSpec | AgentStepSpec, attempts: int
 
 @pytest.mark.rule("R12")
 @pytest.mark.parametrize(
-    ("spec", "attempt", "names", "delay"),
+    ("retry", "attempt", "names", "delay"),
     [
-        (code(retry=RETRY), 1, ["ConnectionError"], 2.0),
-        (code(retry=RETRY), 2, ["ConnectionError"], 4.0),
-        (code(retry=RETRY), 3, ["ConnectionError"], None),
-        (code(retry=RETRY), 9, ["ConnectionError"], None),
-        (code(retry=RETRY), 1, ["ValueError", "Exception"], None),
-        (code(retry=RETRY), 1, ["ConnectionResetError", "ConnectionError", "OSError"], 2.0),
-        (code(retry=ANY), 1, ["ValueError"], 2.0),
-        (code(retry=ANY), 1, [], None),
-        (code(), 1, ["ValueError"], None),
-        (code(rerun=True), 1, ["ValueError"], None),
-        (code(retry=Retry(3, 0.0)), 1, ["ValueError"], 0.0),
-        (AGENT, 1, ["ValueError"], None),
+        (RETRY, 1, ["ConnectionError"], 2.0),
+        (RETRY, 2, ["ConnectionError"], 4.0),
+        (RETRY, 3, ["ConnectionError"], None),
+        (RETRY, 9, ["ConnectionError"], None),
+        (RETRY, 1, ["ValueError", "Exception"], None),
+        (RETRY, 1, ["ConnectionResetError", "ConnectionError", "OSError"], 2.0),
+        (ANY, 1, ["ValueError"], 2.0),
+        (ANY, 1, [], None),
+        (None, 1, ["ValueError"], None),
+        (Retry(3, 0.0), 1, ["ValueError"], 0.0),
     ],
 )
 def test_whether_and_when_an_exception_is_attempted_again(
-    spec: CodeStepSpec | AgentStepSpec, attempt: int, names: list[str], delay: float | None
+    retry: Retry | None, attempt: int, names: list[str], delay: float | None
 ) -> None:
-    assert retry_delay(spec, attempt=attempt, error_names=names) == delay
+    assert retry_delay(retry, attempt=attempt, error_names=names) == delay
 
 
 @given(st.integers(1, 99), st.floats(0, MAX_SECONDS))
 def test_a_backoff_never_overflows(attempt: int, backoff: float) -> None:
-    delay = retry_delay(code(retry=Retry(100, backoff)), attempt=attempt, error_names=["X"])
+    delay = retry_delay(Retry(100, backoff), attempt=attempt, error_names=["X"])
     assert delay is not None
     assert 0 <= delay <= LONGEST_BACKOFF_SECONDS
 
