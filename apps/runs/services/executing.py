@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 from django.db import connection, connections
 
@@ -18,6 +21,8 @@ from apps.runs.domain.statuses import RunStatus
 from apps.runs.models import Run
 from apps.runs.services.leasing import Leased
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class LedgerReader:
@@ -26,16 +31,37 @@ class LedgerReader:
     project_id: uuid.UUID
 
     def artifact_at(self, loom_name: str, stage_name: str) -> ArtifactValue | None:
-        return _artifact(results.artifact_at(project_id=self.project_id, loom_name=loom_name, stage_name=stage_name))
+        place = {"loom_name": loom_name, "stage_name": stage_name}
+        return _artifact(off_the_loop(lambda: results.artifact_at(project_id=self.project_id, **place)))
 
     def artifact(self, artifact_id: str) -> ArtifactValue | None:
-        return _artifact(results.artifact_by_id(project_id=self.project_id, artifact_id=artifact_id))
+        return _artifact(
+            off_the_loop(lambda: results.artifact_by_id(project_id=self.project_id, artifact_id=artifact_id))
+        )
 
     def record(self, record_id: str) -> RecordValue | None:
-        return _record(results.record_by_id(project_id=self.project_id, record_id=record_id))
+        return _record(off_the_loop(lambda: results.record_by_id(project_id=self.project_id, record_id=record_id)))
 
     def latest_record(self, loom_name: str, stage_name: str) -> RecordValue | None:
-        return _record(results.latest_record(project_id=self.project_id, loom_name=loom_name, stage_name=stage_name))
+        place = {"loom_name": loom_name, "stage_name": stage_name}
+        return _record(off_the_loop(lambda: results.latest_record(project_id=self.project_id, **place)))
+
+
+def off_the_loop(read: Callable[[], T]) -> T:
+    """Read the ledger from Code, ``async`` Code included: Django refuses to in a thread that runs an event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return read()
+
+    def read_and_close() -> T:
+        try:
+            return read()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(read_and_close).result()
 
 
 def _artifact(found: ArtifactDetail | None) -> ArtifactValue | None:
@@ -57,7 +83,7 @@ def idempotency_key(leased: Leased) -> str:
 def _cancelled(leased: Leased) -> Callable[[], bool]:
     def asked() -> bool:
         held = Run.objects.filter(pk=leased.run_id, fence=leased.fence, status=RunStatus.RUNNING)
-        return not held.exists()
+        return not off_the_loop(held.exists)
 
     return asked
 
