@@ -111,7 +111,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
 # Celery rings, the ledger remembers: a lost or doubled message loses and repeats nothing.
 REDIS_URL = os.environ.get("REDIS_URL", "")
 EMBEDDED = bool(os.environ.get("LOOMSVC_EMBEDDED")) or not REDIS_URL
-CELERY_BROKER_URL = "loom://" if EMBEDDED else REDIS_URL
+CELERY_BROKER_URL = "loom://localhost" if EMBEDDED else REDIS_URL
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -65,13 +66,15 @@ class _Server(uvicorn.Server):
 
 def serve(*, listening: Listening, instance: Instance, on_ready: Callable[[], None]) -> None:
     """Serve until SIGINT or SIGTERM; does not return when a Step outlives its grace."""
+    # First, because with it comes the Celery application that the worker serves.
+    application = _application()
     worker.begin(instance.id)
     embedded = EmbeddedWorker(current_app._get_current_object(), threads=conf.settings().threads)
     pulse = Pulse(instance_id=instance.id, owners=lambda: [worker.owner()], on_ended=_ended, sweeps=True)
     embedded.start()
     pulse.start()
     config = uvicorn.Config(
-        _application(),
+        application,
         lifespan="on",
         log_config=None,
         access_log=False,
@@ -82,6 +85,9 @@ def serve(*, listening: Listening, instance: Instance, on_ready: Callable[[], No
         ws="none",
     )
     server = _Server(config, on_ready)
+    # The server obeys a signal and then raises it again, which would end the process before its worker is stopped.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
     try:
         server.run(sockets=[listening.socket])
     finally:

@@ -46,11 +46,12 @@ class Command(LoomsvcCommand):
         call_command("migrate", verbosity=0, interactive=False)
         now = clock.now()
         access = prepare_local_access(folder, now=now)
+        self._say_operator(access)
         instance = open_instance(version=VERSION, now=now)
         access.write_connection(url=listening.url, instance_id=str(instance.id), pid=os.getpid())
 
         def on_ready() -> None:
-            self._say_ready(access, folder, listening.url, str(instance.id))
+            self._say_ready(folder, listening.url, str(instance.id))
 
         with lock:
             serve(listening=listening, instance=instance, on_ready=on_ready)
@@ -68,14 +69,20 @@ class Command(LoomsvcCommand):
         if not loopback:
             django_settings.ALLOWED_HOSTS.append(host)
 
-    def _say_ready(self, access: LocalAccess, folder: Path, url: str, instance_id: str) -> None:
+    def _say_operator(self, access: LocalAccess) -> None:
+        """At once: the password is kept nowhere, and a start may still fail after this."""
+        if access.new_password is None:
+            return
         if self._json:
-            if access.new_password is not None:
-                self._line({"event": "operator", "username": access.username, "password": access.new_password})
+            self._line({"event": "operator", "username": access.username, "password": access.new_password})
+            return
+        self.stdout.write(f"Operator for the admin, shown this once: {access.username} / {access.new_password}")
+        self.stdout.flush()
+
+    def _say_ready(self, folder: Path, url: str, instance_id: str) -> None:
+        if self._json:
             self._line({"event": "ready", "url": url, "serviceInstanceId": instance_id})
             return
-        if access.new_password is not None:
-            self.stdout.write(f"Operator for the admin, shown this once: {access.username} / {access.new_password}")
         self.stdout.write(f"loomsvc {VERSION} is ready at {url}")
         self.stdout.write(f"  agents   {url}/mcp    credentials in {folder / 'connection.json'}")
         self.stdout.write(f"  admin    {url}/admin/")
