@@ -3,10 +3,7 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from apps.rest.health import health
-
 urlpatterns = [
-    path("health", health),
-    path("api/v1/", include("apps.rest.urls")),
+    path("", include("apps.rest.urls")),
     path("admin/", admin.site.urls),
 ]
