@@ -1,0 +1,145 @@
+"""A client of the running service, found through ``connection.json`` (N4).
+
+It speaks the stateless revision, so a call is one POST and one answer; see docs/decisions/0010.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import httpx
+from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
+
+from apps.access.services.local import read_connection
+from apps.core import json_text
+from apps.core.errors import ErrorCode, LoomError
+from apps.mcp.protocol import METHOD_HEADER, MODERN_VERSIONS, NAME_HEADER, VERSION_HEADER
+
+_VERSION = MODERN_VERSIONS[-1]
+#: Seconds until a service that says nothing is given up.
+_CONNECT_SECONDS = 5
+_ANSWER_SECONDS = 60
+
+
+class NotRunning(Exception):
+    """No service answers for the data folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            f"No loomsvc runs on {folder.name}. Start it with `loomsvc up`, or name its data folder with --data."
+        )
+
+
+class AnswerLost(Exception):
+    """A request went out and no answer came: what it did is not known here."""
+
+
+class Service:
+    """Calls of one Entry's Tools, and reads of the REST face."""
+
+    def __init__(self, http: httpx.Client, connection: Mapping[str, Any], entry: str, folder: Path) -> None:
+        self._http = http
+        self._entry = connection["entries"][entry]
+        self._studio = connection["entries"]["studio"]
+        self._folder = folder
+        self._ids = count(1)
+
+    def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The Tool's structured result.
+
+        Raises :class:`LoomError` as the service meant it, :class:`NotRunning`, or :class:`AnswerLost`.
+        """
+        meta = {PROTOCOL_VERSION_META_KEY: _VERSION, CLIENT_CAPABILITIES_META_KEY: {}}
+        message = {
+            "jsonrpc": "2.0",
+            "id": next(self._ids),
+            "method": "tools/call",
+            "params": {"name": tool, "arguments": dict(arguments), "_meta": meta},
+        }
+        headers = {
+            **_bearer(self._entry),
+            "accept": "application/json, text/event-stream",
+            VERSION_HEADER: _VERSION,
+            METHOD_HEADER: "tools/call",
+            NAME_HEADER: tool,
+        }
+        body = self._answer("POST", self._entry["path"], json=message, headers=headers)
+        result = body.get("result")
+        if not isinstance(result, dict) or not isinstance(result.get("structuredContent"), dict):
+            raise _refused(body)
+        structured: dict[str, Any] = result["structuredContent"]
+        if result.get("isError"):
+            refusal = LoomError.from_wire(structured.pop("error"))
+            refusal.attachments = structured
+            raise refusal
+        return structured
+
+    def attempts(self, run_id: str, *, most: int = 200) -> list[dict[str, Any]]:
+        """A Run's attempts, at most the first ``most``: REST only, so read with the operator's studio credential."""
+        path = f"/api/v1/runs/{run_id}/attempts"
+        page = self._answer("GET", path, params={"limit": most}, headers=_bearer(self._studio))
+        if "attempts" not in page:
+            raise _refused(page)
+        found: list[dict[str, Any]] = page["attempts"]
+        return found
+
+    def _answer(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        try:
+            response = self._http.request(method, path, **options)
+        except (httpx.ConnectError, httpx.ConnectTimeout):
+            raise NotRunning(self._folder) from None
+        except httpx.HTTPError as error:
+            raise AnswerLost(f"The service gave no answer ({type(error).__name__}).") from None
+        try:
+            body = json_text.parse(response.content)
+        except json_text.NotJson:
+            body = None
+        if not isinstance(body, dict):
+            raise LoomError(ErrorCode.UNAVAILABLE, f"What answers there is not loomsvc (HTTP {response.status_code}).")
+        return body
+
+
+def _bearer(entry: Mapping[str, Any]) -> dict[str, str]:
+    return {"authorization": f"Bearer {entry['token']}"}
+
+
+def _refused(body: Mapping[str, Any]) -> LoomError:
+    """A refusal before any Tool was reached: of the credential, or of the request as such."""
+    rpc = body.get("error")
+    wire = rpc.get("data") if isinstance(rpc, dict) else body
+    if not isinstance(wire, dict) or "code" not in wire:
+        message = rpc.get("message") if isinstance(rpc, dict) else None
+        return LoomError(ErrorCode.UNAVAILABLE, str(message or "The service refused the request."))
+    refusal = LoomError.from_wire(wire)
+    if refusal.code is ErrorCode.UNAUTHENTICATED:
+        hint = "The service takes the credential in connection.json no more; `loomsvc up`, started anew, makes another."
+        return LoomError(refusal.code, hint)
+    return refusal
+
+
+def _is_alive(pid: Any) -> bool:
+    """Whether the process lives: a credential must not go to whoever has taken a dead service's port."""
+    try:
+        os.kill(int(pid), 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError, TypeError, ValueError):
+        return False
+    return True
+
+
+@contextmanager
+def connect(folder: Path, *, entry: str = "cli") -> Iterator[Service]:
+    """The service that runs on ``folder``; raises :class:`NotRunning`."""
+    connection = read_connection(folder)
+    if connection is None or entry not in connection["entries"] or not _is_alive(connection.get("pid")):
+        raise NotRunning(folder)
+    timeout = httpx.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS)
+    # Straight to loopback: a proxy from the environment would see the credential.
+    with httpx.Client(base_url=connection["url"], timeout=timeout, trust_env=False) as http:
+        yield Service(http, connection, entry, folder)

@@ -1,0 +1,121 @@
+"""The base of the commands that are clients of the running service (contract section 11)."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from django.core.management.base import CommandParser
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from apps.core import conf, json_text
+from apps.core.commands import LoomsvcCommand
+from apps.core.endpoints import Endpoint, all_endpoints
+from apps.core.errors import ErrorCode, LoomError
+from apps.mcp import terminal
+from apps.mcp.arguments import INSTANCE_ID, OPERATION_ID, add_arguments, wire_arguments
+from apps.mcp.client import AnswerLost, NotRunning, Service, connect
+
+#: Exit codes; argparse itself ends with 2 for a wrong usage.
+FAILED, NOT_RUNNING = 1, 3
+
+_NEXT_STEPS = {
+    ErrorCode.INVALID_REQUEST: "correct every place named above, then send it again",
+    ErrorCode.BUSY: "wait for the Run that holds it (loomsvc list_runs), then try again",
+    ErrorCode.INSTANCE_CHANGED: "loomsvc find_run OPERATION-ID --service-instance-id INSTANCE tells what became of it",
+    ErrorCode.RELEASE_UNAVAILABLE: "loomsvc list_looms shows what is wrong with the Loom",
+    ErrorCode.RATE_LIMITED: "wait a little, then try again",
+    ErrorCode.UNAVAILABLE: "try again shortly; loomsvc status says what is missing",
+    ErrorCode.NOT_FOUND: "loomsvc list_runs and loomsvc list_looms show what there is",
+    ErrorCode.CONFLICT: "loomsvc get_run RUN-ID shows how the Run stands now",
+    ErrorCode.UNAUTHENTICATED: "stop the service and start it again: loomsvc up",
+}
+
+
+class ClientCommand(LoomsvcCommand):
+    """Calls one Endpoint; ``show`` renders its structured result for people."""
+
+    # They check the ledger, which belongs to the service and not to its clients.
+    requires_system_checks: ClassVar[Any] = []
+    requires_migrations_checks = False
+    endpoint: ClassVar[str]
+    show: ClassVar[Callable[[Mapping[str, Any]], RenderableType]]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.help = self.declared.description.replace("`", "")
+
+    @property
+    def declared(self) -> Endpoint[Any, Any]:
+        return next(endpoint for endpoint in all_endpoints() if endpoint.name == self.endpoint)
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        add_arguments(parser, self.declared)
+        parser.add_argument("--json", action="store_true", help="print the structured result as one JSON document")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.as_json = bool(options["json"])
+        self.out = terminal.console()
+        try:
+            with connect(conf.settings().data_dir) as service:
+                code = self.act(service, options)
+        except LoomError as error:
+            code = self._refused(error)
+        except NotRunning as error:
+            code = self._failed(str(error), NOT_RUNNING)
+        except AnswerLost as error:
+            code = self._failed(f"{error} {self.after_lost_answer()}", FAILED)
+        if code:
+            sys.exit(code)
+
+    def act(self, service: Service, options: Mapping[str, Any]) -> int:
+        """Make the call and show its result; the exit code."""
+        self.present(self.call(service, wire_arguments(self.declared, options)))
+        return 0
+
+    def call(self, service: Service, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Call the Endpoint, an identity filled in where it takes one and none was given."""
+        members = self.declared.input.model_fields
+        if "service_instance_id" in members and INSTANCE_ID not in arguments:
+            arguments[INSTANCE_ID] = service.call("status", {})["service"]["instanceId"]
+        if "operation_id" in members and OPERATION_ID not in arguments:
+            arguments[OPERATION_ID] = str(uuid.uuid4())
+        self.sent = arguments
+        return service.call(self.endpoint, arguments)
+
+    def present(self, result: Mapping[str, Any]) -> None:
+        if self.as_json:
+            self.print_json(result)
+        else:
+            self.out.print(type(self).show(result))
+
+    def print_json(self, result: Any) -> None:
+        sys.stdout.write(json_text.dumps(result) + "\n")
+
+    #: The arguments of the call that is under way.
+    sent: Mapping[str, Any] = {}
+
+    def after_lost_answer(self) -> str:
+        """What to do when a call went out and nothing came back: never the same write under a new identity."""
+        if self.declared.read_only:
+            return "Try again."
+        identity = f"{self.sent[OPERATION_ID]} --service-instance-id {self.sent[INSTANCE_ID]}"
+        return f"Whether it was applied is not known; ask before you send it again: loomsvc get_operation {identity}"
+
+    def _refused(self, error: LoomError) -> int:
+        if self.as_json:
+            self.print_json({"error": error.to_wire(), **error.attachments})
+        else:
+            _errors().print(terminal.refusal(error, _NEXT_STEPS.get(error.code)))
+        return FAILED
+
+    def _failed(self, message: str, code: int) -> int:
+        _errors().print(Text(terminal.plain(message)))
+        return code
+
+
+def _errors() -> Console:
+    return terminal.console(sys.stderr)

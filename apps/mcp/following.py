@@ -1,0 +1,100 @@
+"""Following a Run in a terminal: a live line while it moves, its questions asked in place."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from rich.console import Console
+from rich.text import Text
+
+from apps.mcp.terminal import plain, status
+
+#: Seconds between two looks: short at first, so that a quick Run is over at once.
+_FIRST_LOOK, _LONGEST_PAUSE, _GROWTH = 0.05, 0.5, 1.3
+_ENDED = frozenset({"completed", "failed", "cancelled"})
+
+View = Mapping[str, Any]
+#: The answer to a Run's pending Action; ``None`` leaves the Run waiting.
+Answering = Callable[[View], Any]
+
+
+class Caller(Protocol):
+    """Whoever can call a Tool: (name, arguments) → structured result."""
+
+    def call(self, tool: str, arguments: Mapping[str, Any], /) -> dict[str, Any]: ...
+
+
+def follow(
+    service: Caller, run_id: str, *, console: Console, answering: Answering, submit: Callable[[View, Any], View]
+) -> View:
+    """Watch the Run until it ends, is paused, or waits for a person who does not answer; its last view.
+
+    ``answering`` is asked once for each pending Action; ``submit`` sends an answer and returns the Run.
+    """
+    pause = _FIRST_LOOK
+    with _progress(console) as show:
+        while True:
+            view: View = service.call("get_run", {"runId": run_id})["run"]
+            show(view)
+            if view["status"] in _ENDED or view["status"] == "paused":
+                return view
+            if view.get("pendingAction"):
+                show(None)
+                answer = answering(view)
+                if answer is None:
+                    return view
+                submit(view, answer)
+                pause = _FIRST_LOOK
+                continue
+            time.sleep(pause)
+            pause = min(_LONGEST_PAUSE, pause * _GROWTH)
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Callable[[View | None], None]]:
+    """Shows views: as one moving line on a terminal, else a line for every change; ``None`` rests it."""
+    if not console.is_terminal:
+        yield _lines(console)
+        return
+    spinner = console.status("")
+
+    def show(view: View | None) -> None:
+        if view is None:
+            spinner.stop()
+        else:
+            spinner.update(describe(view))
+            spinner.start()
+
+    try:
+        yield show
+    finally:
+        spinner.stop()
+
+
+def _lines(console: Console) -> Callable[[View | None], None]:
+    last: list[str] = []
+
+    def show(view: View | None) -> None:
+        line = describe(view).plain if view is not None else None
+        if line is not None and last != [line]:
+            last[:] = [line]
+            console.print(line)
+
+    return show
+
+
+def describe(view: View) -> Text:
+    """Status, place and progress of a Run in one line."""
+    cursor = view["cursor"]
+    visit = f" ×{cursor['visit']}" if cursor["visit"] > 1 else ""
+    shown = status(view["status"])
+    shown.append(f"  {plain(cursor['stage'])}/{plain(cursor['step'])}{visit}", style="bold")
+    shown.append(f"  {view['boundary']} Steps done", style="dim")
+    if view["pauseRequested"]:
+        shown.append("  pauses after this Step", style="yellow")
+    if view.get("pendingAgentCall"):
+        shown.append(f"  waits for agent {plain(view['pendingAgentCall']['agentId'])}", style="magenta")
+    return shown

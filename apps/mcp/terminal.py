@@ -1,0 +1,120 @@
+"""How the commands show things to people: signs and words, tables, one clear paragraph for a refusal.
+
+Nothing that came from a Loom, a file or a client reaches the terminal as it is: control characters
+are made visible first (K25), and rich's markup is never read from it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import IO, Any
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from apps.core.errors import LoomError
+
+#: Where output is no terminal there is no width to fit into; ids and addresses stay whole.
+_FILE_WIDTH = 200
+#: status → sign and style; the word is always shown too.
+_STATUS_SIGNS = {
+    "queued": ("◷", "cyan"),
+    "running": ("▶", "blue"),
+    "waiting": ("?", "magenta"),
+    "paused": ("‖", "yellow"),
+    "completed": ("✓", "green"),
+    "failed": ("✗", "red"),
+    "cancelled": ("⊘", "dim"),
+    "waited": ("?", "magenta"),
+    "indeterminate": ("!", "yellow"),
+    "ready": ("✓", "green"),
+    "invalid": ("✗", "red"),
+    "pending": ("◷", "cyan"),
+    "accepted": ("✓", "green"),
+    "rejected": ("✗", "red"),
+    "found": ("✓", "green"),
+    "not_found": ("✗", "red"),
+    "instance_changed": ("!", "yellow"),
+}
+
+
+def console(file: IO[str] | None = None) -> Console:
+    """Standard output (or ``file``), wide enough for whole ids where it is no terminal."""
+    file = file or sys.stdout
+    return Console(file=file, highlight=False, markup=False, width=None if file.isatty() else _FILE_WIDTH)
+
+
+def plain(value: Any) -> str:
+    """``value`` as text without control characters: U+001B is shown as ␛, others by their code."""
+    return "".join(_visible(character) for character in str(value))
+
+
+def _visible(character: str) -> str:
+    if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs"):
+        return character
+    return chr(0x2400 + ord(character)) if ord(character) < 0x20 else f"\\u{ord(character):04x}"
+
+
+def status(name: str) -> Text:
+    """A status as sign and word, in its colour."""
+    sign, style = _STATUS_SIGNS.get(name, ("·", ""))
+    return Text(f"{sign} {plain(name)}", style=style)
+
+
+def when(moment: str | None) -> str:
+    """A wire time to the second."""
+    return f"{moment[:10]} {moment[11:19]}Z" if moment else "-"
+
+
+def facts(rows: Iterable[tuple[str, Any]]) -> RenderableType:
+    """Names and values below each other; ``None`` values are left out."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in rows:
+        if value is not None:
+            grid.add_row(name, value if isinstance(value, Text) else plain(value))
+    return grid
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> RenderableType:
+    """A table whose cells are texts or anything printable; no cell is cut."""
+    found = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in headings:
+        found.add_column(heading, overflow="fold")
+    for row in rows:
+        found.add_row(*(cell if isinstance(cell, Text) else plain("-" if cell is None else cell) for cell in row))
+    return found
+
+
+def data(value: Any) -> RenderableType:
+    """JSON, indented."""
+    return Text(plain(json.dumps(value, ensure_ascii=False, indent=2)))
+
+
+def indented(what: RenderableType) -> RenderableType:
+    return Padding(what, (0, 0, 0, 2))
+
+
+def commands(*lines: str) -> RenderableType:
+    """Commands to go on with, each on a line of its own that can be copied."""
+    return Group(*(Text("  " + plain(line), style="bold", overflow="fold", no_wrap=False) for line in lines))
+
+
+def refusal(error: LoomError, next_step: str | None = None) -> RenderableType:
+    """Code, message, every issue with its place, and what to do now."""
+    parts: list[RenderableType] = [Text.assemble((f"✗ {error.code.value}", "bold red"), f"  {plain(error.message)}")]
+    # The message names the first place itself.
+    others = error.issues[1:]
+    parts += [Text(f"  {plain(issue.path) or 'the whole input'}: {plain(issue.suggestion)}") for issue in others]
+    receipt: Mapping[str, Any] | None = error.attachments.get("receipt")
+    if receipt:
+        parts.append(Text(f"  Operation {plain(receipt['operationId'])} was {plain(receipt['status'])}: not applied."))
+    if next_step:
+        parts.append(Text(f"  Next: {plain(next_step)}"))
+    return Group(*parts)

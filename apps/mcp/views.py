@@ -1,0 +1,209 @@
+"""What each command shows: the structured result of a Tool as tables and short facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from apps.mcp.terminal import commands, data, facts, indented, plain, status, table, when
+
+Result = Mapping[str, Any]
+
+
+def service(result: Result) -> RenderableType:
+    """``status``."""
+    about = result["service"]
+    counts = ", ".join(f"{number} {name}" for name, number in about["counts"].items() if number)
+    return facts(
+        [
+            ("loomsvc", about["version"]),
+            ("instance", about["instanceId"]),
+            ("started", when(about["startedAt"])),
+            ("project", about["project"]),
+            ("Agent Steps", about.get("notReadyBecause") or "ready"),
+            ("open Runs", counts or "none"),
+        ]
+    )
+
+
+def looms(result: Result) -> RenderableType:
+    """``list_looms``: a table, and every problem of those that do not load."""
+    found = result["looms"]
+    if not found:
+        return Text("No Looms. Name the folders that hold yours in LOOM_PATHS, and start the service anew.")
+    rows = [
+        (status(loom["status"]), loom["loomName"], loom["title"], " → ".join(s["name"] for s in loom["stages"]))
+        for loom in found
+    ]
+    return Group(table(("STATUS", "LOOM", "TITLE", "STAGES"), rows), *_diagnostics(found))
+
+
+def _diagnostics(found: list[Result]) -> Iterator[RenderableType]:
+    for loom in found:
+        for problem in loom.get("diagnostics") or ():
+            place = f"{problem['file']}:{problem['line']}" if problem.get("line") else problem["file"]
+            hint = f" {problem['suggestion']}" if problem.get("suggestion") else ""
+            yield Text(plain(f"{loom['loomName']}: {problem['severity']}: {place}: {problem['message']}{hint}"))
+
+
+def runs(result: Result) -> RenderableType:
+    """``list_runs``."""
+    if not result["runs"]:
+        return Text("No Runs. Start one: loomsvc run_loom NAME --input JSON")
+    rows = [
+        (status(run["status"]), run["runId"], run["loomName"], _place(run), _gist(run), when(run["createdAt"]))
+        for run in result["runs"]
+    ]
+    return Group(table(("STATUS", "RUN", "LOOM", "STEP", "", "CREATED"), rows), *_next_page(result))
+
+
+def _place(run: Result) -> str:
+    cursor = run["cursor"]
+    return f"{cursor['stage']}/{cursor['step']}" + (f" ×{cursor['visit']}" if cursor["visit"] > 1 else "")
+
+
+def _gist(run: Result) -> str:
+    if run.get("lastError"):
+        return str(run["lastError"]["code"])
+    if run.get("pendingAction"):
+        return f"waits for a person ({run['pendingAction']['kind']})"
+    if run.get("pendingAgentCall"):
+        return f"waits for agent {run['pendingAgentCall']['agentId']}"
+    shown = run.get("outcome") or ("pause requested" if run["pauseRequested"] else "")
+    return f"{shown} (historical)".strip() if run["historical"] else shown
+
+
+def _next_page(page: Result) -> Iterator[RenderableType]:
+    if page.get("nextCursor"):
+        yield Text(f"More: the same command with --cursor {page['nextCursor']}", style="dim")
+
+
+def run(view: Result) -> RenderableType:
+    """A Run with everything that a person acts on, and the commands to do so."""
+    error = view.get("lastError")
+    results = view["results"]
+    shown: list[RenderableType] = [
+        facts(
+            [
+                ("run", view["runId"]),
+                ("status", status(view["status"])),
+                ("loom", view["loomName"]),
+                ("step", _place(view)),
+                ("revision", view["revision"]),
+                ("outcome", view.get("outcome")),
+                ("error", _error(error) if error else None),
+                ("pause", "requested; takes effect after this Step" if view["pauseRequested"] else None),
+                ("artifacts", "\n".join(results["artifactIds"]) or None),
+                ("records", "\n".join(results["recordIds"]) or None),
+                ("created", when(view["createdAt"])),
+                ("finished", when(view["finishedAt"]) if view.get("finishedAt") else None),
+                ("historical", "yes: read-only" if view["historical"] else None),
+            ]
+        )
+    ]
+    return Group(*shown, *_to_do(view))
+
+
+def _error(error: Result) -> str:
+    return f"{error['code']}: {error['message']} ({error['stage']}/{error['step']}, attempt {error['attempt']})"
+
+
+def _to_do(view: Result) -> Iterator[RenderableType]:
+    if view.get("pendingAction"):
+        yield from pending_action(view)
+    elif view["status"] == "paused" and not view["historical"]:
+        yield Text("Go on with:")
+        yield commands(f"loomsvc resume_run {view['runId']} --expected-revision {view['revision']}")
+
+
+def pending_action(view: Result) -> Iterator[RenderableType]:
+    """What is asked, and the command that answers it."""
+    action = view["pendingAction"]
+    yield Text("It asks a person:")
+    if action["kind"] == "confirmation":
+        yield indented(Text(plain(action["request"]["context"])))
+        example = """'{"isConfirmed": true}'"""
+    else:
+        for question in action["request"]:
+            yield indented(Text(f"{plain(question['id'])}: {plain(question['question'])}"))
+        first = plain(action["request"][0]["id"])
+        example = f"""'[{{"questionId": "{first}", "isSkipped": false, "answer": "…"}}]'"""
+    yield Text("Answer with:")
+    yield commands(f"loomsvc answer_ask {view['runId']} {action['id']} --answer {example}")
+
+
+def found_run(result: Result) -> RenderableType:
+    """``get_run`` and ``find_run``."""
+    return run(result["run"]) if result["run"] else Text("No Run was started under this identity.")
+
+
+def receipt(found: Result) -> RenderableType:
+    """A receipt, with both halves of its identity, so that it can be looked up again."""
+    error = found.get("error")
+    effect = {"applied": "applied", "none": "nothing was left to do"}.get(found.get("effect") or "")
+    return facts(
+        [
+            ("operation", found["operationId"]),
+            ("instance", found["serviceInstanceId"]),
+            ("kind", found["kind"]),
+            ("receipt", status(found["status"])),
+            ("effect", effect),
+            ("error", f"{error['code']}: {error['message']}" if error else None),
+        ]
+    )
+
+
+def operation(result: Result) -> RenderableType:
+    """A write: its receipt, and the Run as it stands now."""
+    view = result.get("run")
+    return Group(receipt(result["receipt"]), *([Text(""), run(view)] if view else []))
+
+
+def found_operation(result: Result) -> RenderableType:
+    """``get_operation``."""
+    if result["status"] == "found":
+        return receipt(result["receipt"])
+    said = {
+        "not_found": "No such Operation was admitted by this service instance.",
+        "instance_changed": "The service was started anew since: find_run tells whether a Run came of it; "
+        "send nothing again before you know.",
+    }
+    return Group(status(result["status"]), Text(said[result["status"]]))
+
+
+def artifacts(result: Result) -> RenderableType:
+    """``list_artifacts``."""
+    page = result["artifacts"]
+    if not page["data"]:
+        return Text("No Artifacts.")
+    rows = [
+        (item["artifactId"], item["loomName"], item["stageName"], item["revision"], when(item["updatedAt"]))
+        for item in page["data"]
+    ]
+    return Group(table(("ARTIFACT", "LOOM", "STAGE", "REVISION", "UPDATED"), rows), *_next_page(page))
+
+
+def artifact(result: Result) -> RenderableType:
+    """``get_artifact``."""
+    return _detail(result["artifact"], "artifactId", "No such Artifact.")
+
+
+def record(result: Result) -> RenderableType:
+    """``get_record``."""
+    return _detail(result["record"], "recordId", "No such Record.")
+
+
+def _detail(found: Result | None, key: str, missing: str) -> RenderableType:
+    if found is None:
+        return Text(missing)
+    place = f"{found['loomName']}/{found['stageName']}"
+    rows = [
+        (key.removesuffix("Id"), found[key]),
+        ("place", place),
+        ("revision", found.get("revision")),
+        ("run", found["runId"]),
+    ]
+    return Group(facts(rows), data(found["data"]))
