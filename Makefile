@@ -23,8 +23,8 @@ $(VENV)/.installed: requirements/dev.txt pyproject.toml
 up: setup ## Start the service on .loomsvc (Ctrl-C stops it)
 	@$(BIN)/loomsvc up
 
-demo: setup ## Run a Loom over this repository through an MCP client, live
-	@$(BIN)/python -m demo $(DEMO)
+demo: setup ## See it work: a Loom over this repository (DEMO=/folder for another), through an MCP client
+	@$(BIN)/loomsvc demo $(if $(DEMO),"$(DEMO)")
 
 check: setup ## Style, types, layers, dependencies, migrations, OpenAPI
 	$(BIN)/ruff check .

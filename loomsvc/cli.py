@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 
 
 def _take_option(arguments: list[str], name: str) -> str | None:
@@ -21,6 +22,9 @@ def main() -> None:
     data = _take_option(sys.argv[1:], "--data")
     if data:
         os.environ["LOOMSVC_DATA"] = os.path.abspath(data)
+    elif sys.argv[1:2] == ["demo"]:
+        # Never somebody's own ledger: the demo gets a folder of its own, which it names and leaves behind.
+        os.environ["LOOMSVC_DATA"] = tempfile.mkdtemp(prefix="loomsvc-demo-")
     if sys.argv[1:2] == ["up"]:
         os.environ["LOOMSVC_EMBEDDED"] = "1"
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "loomsvc.settings.development")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django.core.management.base import CommandParser
@@ -19,8 +19,8 @@ from apps.mcp import terminal
 from apps.mcp.arguments import INSTANCE_ID, OPERATION_ID, add_arguments, wire_arguments
 from apps.mcp.client import AnswerLost, NotRunning, Service, connect
 
-#: Exit codes; argparse itself ends with 2 for a wrong usage.
-FAILED, NOT_RUNNING = 1, 3
+#: Exit codes; argparse itself ends with 2 for a wrong usage, and a shell says 130 for Ctrl-C.
+FAILED, NOT_RUNNING, STOPPED = 1, 3, 130
 
 _NEXT_STEPS = {
     ErrorCode.INVALID_REQUEST: "correct every place named above, then send it again",
@@ -39,10 +39,14 @@ class ClientCommand(LoomsvcCommand):
     """Calls one Endpoint; ``show`` renders its structured result for people."""
 
     # They check the ledger, which belongs to the service and not to its clients.
-    requires_system_checks: ClassVar[Any] = []
+    requires_system_checks: Any = []
     requires_migrations_checks = False
     endpoint: ClassVar[str]
-    show: ClassVar[Callable[[Mapping[str, Any]], RenderableType]]
+
+    @staticmethod
+    def show(result: Mapping[str, Any], /) -> RenderableType:
+        """The structured result as people read it."""
+        raise NotImplementedError
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -68,6 +72,8 @@ class ClientCommand(LoomsvcCommand):
             code = self._failed(str(error), NOT_RUNNING)
         except AnswerLost as error:
             code = self._failed(f"{error} {self.after_lost_answer()}", FAILED)
+        except KeyboardInterrupt:
+            code = self._failed(f"Stopped. {self.after_lost_answer()}", STOPPED)
         if code:
             sys.exit(code)
 
@@ -90,7 +96,7 @@ class ClientCommand(LoomsvcCommand):
         if self.as_json:
             self.print_json(result)
         else:
-            self.out.print(type(self).show(result))
+            self.out.print(self.show(result))
 
     def print_json(self, result: Any) -> None:
         sys.stdout.write(json_text.dumps(result) + "\n")
@@ -100,8 +106,8 @@ class ClientCommand(LoomsvcCommand):
 
     def after_lost_answer(self) -> str:
         """What to do when a call went out and nothing came back: never the same write under a new identity."""
-        if self.declared.read_only:
-            return "Try again."
+        if not self.sent or self.declared.read_only:
+            return "Nothing was changed."
         identity = f"{self.sent[OPERATION_ID]} --service-instance-id {self.sent[INSTANCE_ID]}"
         return f"Whether it was applied is not known; ask before you send it again: loomsvc get_operation {identity}"
 

@@ -31,7 +31,7 @@ def timeline(attempts: Sequence[Mapping[str, Any]], *, cells: int = BAR_CELLS) -
     span = max(_moment(attempt["endedAt"]) for attempt in rows) - begin
     grid = Table.grid(padding=(0, 2, 0, 0))
     for justify in ("left", "left", "right", "right", "left"):
-        grid.add_column(justify=justify, no_wrap=True)  # type: ignore[arg-type]
+        grid.add_column(justify=justify, no_wrap=True)
     grid.add_row(*(Text(heading, style="bold") for heading in ("", "", "queued", "ran", "outcome")))
     for attempt in rows[:MOST_ROWS]:
         started = _started(attempt)

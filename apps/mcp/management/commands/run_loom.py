@@ -12,13 +12,10 @@ from apps.mcp import views
 from apps.mcp.arguments import read_json, wire_arguments
 from apps.mcp.asking import ask, in_order
 from apps.mcp.client import Service
-from apps.mcp.commands import FAILED, ClientCommand
+from apps.mcp.commands import FAILED, STOPPED, ClientCommand
 from apps.mcp.following import View, follow
 from apps.mcp.terminal import commands
 from apps.mcp.timeline import timeline
-
-#: As a shell says it for a process that Ctrl-C ended.
-STOPPED = 130
 
 
 class Command(ClientCommand):
@@ -99,7 +96,9 @@ class Command(ClientCommand):
 
     def _stopped(self, view: View) -> int:
         self.out.print(Text("\nStopped following. The Run goes on; look at it, pause it or end it with:"))
-        self.out.print(commands(*(f"loomsvc {verb} {view['runId']}" for verb in ("get_run", "pause_run", "cancel_run"))))
+        self.out.print(
+            commands(*(f"loomsvc {verb} {view['runId']}" for verb in ("get_run", "pause_run", "cancel_run")))
+        )
         return STOPPED
 
 
