@@ -18,20 +18,27 @@ PAGES = sorted(
     [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "apps" / "README.md", *(ROOT / "docs").rglob("*.md")],
 )
 
-_FENCE = re.compile(r"^(?P<marks>`{3,})(?P<language>\w*)[^\n]*\n(?P<body>.*?)^(?P=marks)[ ]*$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(
+    r"^(?P<marks>`{3,})(?P<language>\w*)[ ]*(?P<more>[^\n]*)\n(?P<body>.*?)^(?P=marks)[ ]*$", re.MULTILINE | re.DOTALL
+)
 _FILE = re.compile(r"\*\*`([^`\n]+)`\*\*\s*\Z")
 _LINK = re.compile(r"(?<!!)\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 
 
 @dataclass(frozen=True)
 class Block:
-    """One fence; ``file`` is the name it is to be written under, if it is a whole file."""
+    """One fence.
+
+    ``file`` is the name it is to be written under, if it is a whole file; ``fails`` says that the
+    last of its commands is shown to be refused.
+    """
 
     page: Path
     line: int
     language: str
     text: str
     file: str | None
+    fails: bool
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,9 @@ def blocks(page: Path) -> list[Block]:
     for match in _FENCE.finditer(text):
         before = _FILE.search(text[: match.start()])
         line = text.count("\n", 0, match.start()) + 2
-        found.append(Block(page, line, match["language"], match["body"], before[1] if before else None))
+        found.append(
+            Block(page, line, match["language"], match["body"], before[1] if before else None, match["more"] == "fails")
+        )
     return found
 
 

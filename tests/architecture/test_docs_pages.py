@@ -12,7 +12,6 @@ import pytest
 from docs_pages import PAGES, ROOT, anchors, blocks, differences, links, name_of, prose, table
 
 REFERENCE = ROOT / "docs" / "reference"
-#: Written by name, not made from code: the words of an example.
 EXTERNAL = ("http://", "https://", "mailto:")
 
 
@@ -38,25 +37,25 @@ def test_every_path_of_the_repository_that_a_page_names_exists(page: Path) -> No
     assert not missing
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_page_can_be_reached_from_the_front_page(page: Path) -> None:
+def test_every_page_can_be_reached_from_the_front_page() -> None:
     seen: set[Path] = set()
     todo = [ROOT / "README.md"]
     while todo:
         here = todo.pop()
-        if here in seen or here.suffix != ".md":
-            continue
-        seen.add(here)
-        targets = [target.partition("#")[0] for _, target in links(here) if not target.startswith(EXTERNAL)]
-        todo += [(here.parent / target).resolve() for target in targets if target]
-    assert page in seen
+        if here not in seen and here in PAGES:
+            seen.add(here)
+            targets = (target.partition("#")[0] for _, target in links(here) if not target.startswith(EXTERNAL))
+            todo += [(here.parent / target).resolve() for target in targets if target]
+    assert sorted(set(PAGES) - seen) == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_what_is_to_be_made_is_a_target_of_the_makefile(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = re.findall(r"`make ([a-z-]+)`", prose(page))
-    named += [name for block in blocks(page) for name in re.findall(r"^(?:\$ )?make ([a-z-]+)", block.text, re.MULTILINE)]
+    named += [
+        name for block in blocks(page) for name in re.findall(r"^(?:\$ )?make ([a-z-]+)", block.text, re.MULTILINE)
+    ]
     assert set(named) <= targets
 
 
@@ -80,7 +79,9 @@ def test_the_table_of_issue_codes_has_every_code_that_is_given() -> None:
     from apps.core.validation import _CODES
 
     given |= {*_CODES.values(), "type", "value", "nul", "surrogate", "integer_range", "number"}
-    shown = {code for row in table(REFERENCE / "errors.md", "issue code") for code in re.findall(r"\w+", row["issue code"])}
+    shown = {
+        code for row in table(REFERENCE / "errors.md", "issue code") for code in re.findall(r"\w+", row["issue code"])
+    }
     assert shown == given
 
 
@@ -111,13 +112,11 @@ def test_the_table_of_entries_is_that_of_the_code() -> None:
     assert shown == [entry.path for entry in (*MCP_ENTRIES, REST_ENTRY)]
 
 
-def test_every_environment_variable_that_is_read_is_described_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_environment_variable_that_is_read_is_described_and_no_other() -> None:
     read: set[str] = set()
     for path in [*(ROOT / "apps").rglob("*.py"), *(ROOT / "loomsvc").rglob("*.py")]:
-        text = path.read_text()
-        read |= set(re.findall(r"(?:environ(?:\.get|\.setdefault)?[\[(]|_number\(|names\()\s*\"([A-Z_]+)\"", text))
-        if "os.environ.get(name)" in text:
-            read |= set(re.findall(r'\("([A-Z]+_URL)", "([A-Z]+_URL)"\)', text)[0:0])
+        asks = r"(?:environ(?:\.get|\.setdefault)?[\[(]|_number\(|names\()"
+        read |= set(re.findall(asks + r'"([A-Z_]+)"', path.read_text(encoding="utf-8")))
     shown = {row["variable"] for row in table(REFERENCE / "settings.md", "variable")}
     assert shown - {"LOOM_<LOOM>_<FIELD>"} == read
 
@@ -192,11 +191,19 @@ def test_each_test_that_the_rules_page_names_proves_its_rule() -> None:
     assert not wrong
 
 
-def test_the_instructions_page_of_an_agent_is_short_enough() -> None:
-    from apps.access.domain.entries import MCP_ENTRIES
-    from apps.mcp.instructions import instructions_for
+def test_the_tables_of_commands_are_those_of_the_code() -> None:
+    shown = [row["command"] for row in table(REFERENCE / "commands.md", "command")]
+    files = (ROOT / "apps").glob("*/management/commands/*.py")
+    assert sorted(shown) == sorted(path.stem for path in files if not path.stem.startswith("_"))
 
-    assert all(len(instructions_for(entry)) < 2000 for entry in MCP_ENTRIES)
+
+def test_the_functions_of_the_walk_are_where_it_says() -> None:
+    """``name`` (`file`) in the map names something that the file defines."""
+    named = re.findall(r"`([\w.]+)` \(`([\w/.]+\.py)`\)", prose(ROOT / "apps" / "README.md"))
+    assert len(named) > 10
+    for name, path in named:
+        last = name.rpartition(".")[2]
+        assert re.search(rf"^\s*(?:def|class) {last}\b", (ROOT / path).read_text(), re.MULTILINE), f"{name} in {path}"
 
 
 def test_a_line_that_is_not_as_shown_is_noticed() -> None:
