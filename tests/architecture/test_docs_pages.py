@@ -82,7 +82,7 @@ def test_the_table_of_issue_codes_has_every_code_that_is_given() -> None:
     shown = {
         code for row in table(REFERENCE / "errors.md", "issue code") for code in re.findall(r"\w+", row["issue code"])
     }
-    assert shown == given
+    assert shown >= given
 
 
 def test_the_table_of_events_is_the_closed_list_of_the_code() -> None:
@@ -117,6 +117,8 @@ def test_every_environment_variable_that_is_read_is_described_and_no_other() -> 
     for path in [*(ROOT / "apps").rglob("*.py"), *(ROOT / "loomsvc").rglob("*.py")]:
         asks = r"(?:environ(?:\.get|\.setdefault)?[\[(]|_number\(|names\()"
         read |= set(re.findall(asks + r'"([A-Z_]+)"', path.read_text(encoding="utf-8")))
+    # Settings of single Looms, and what is Python's own.
+    read = {name for name in read if name == "LOOM_PATHS" or not name.startswith(("LOOM_", "PYTHON"))}
     shown = {row["variable"] for row in table(REFERENCE / "settings.md", "variable")}
     assert shown - {"LOOM_<LOOM>_<FIELD>"} == read
 
