@@ -8,6 +8,7 @@ what it prints, where ``…`` stands for any text and a line of its own for any 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,14 +69,14 @@ def blocks(page: Path) -> list[Block]:
 
 
 def commands(block: Block) -> list[Command]:
-    """The commands of a ``console`` fence; a line that ends with a backslash goes on in the next."""
+    """The commands of a ``console`` fence; one goes on in the next line after a backslash or in an open quote."""
     found: list[Command] = []
     lines = block.text.splitlines()
     index = 0
     while index < len(lines):
         assert lines[index].startswith("$ "), f"{name_of(block.page)}:{block.line + index}: what command prints this?"
         start, command = index, lines[index][2:]
-        while command.endswith("\\"):
+        while command.endswith("\\") or _is_open(command):
             index += 1
             command = f"{command}\n{lines[index]}"
         index += 1
@@ -85,6 +86,14 @@ def commands(block: Block) -> list[Command]:
             index += 1
         found.append(Command(block.line + start, command, tuple(expected)))
     return found
+
+
+def _is_open(command: str) -> bool:
+    try:
+        shlex.split(command)
+    except ValueError:
+        return True
+    return False
 
 
 def prose(page: Path) -> str:
