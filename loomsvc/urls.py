@@ -4,6 +4,6 @@ from django.contrib import admin
 from django.urls import include, path
 
 urlpatterns = [
-    path("", include("apps.rest.urls")),
     path("admin/", admin.site.urls),
+    path("", include("apps.rest.urls")),
 ]
