@@ -43,17 +43,17 @@ class Pulse(threading.Thread):
         self._owners = owners
         self._on_ended = on_ended
         self._sweeps = sweeps
-        self._stop = threading.Event()
+        self._stopped = threading.Event()
 
     def stop(self) -> None:
         """Beat no more."""
-        self._stop.set()
+        self._stopped.set()
 
     def run(self) -> None:
         lease = conf.settings().lease_seconds / 3
         interval = min(lease, conf.settings().sweep_seconds) if self._sweeps else lease
         next_sweep = time.monotonic()
-        while not self._stop.is_set():
+        while not self._stopped.is_set():
             try:
                 with _no_fork:
                     ended = self._beat()
@@ -68,7 +68,7 @@ class Pulse(threading.Thread):
             if ended:
                 self._on_ended()
                 return
-            self._stop.wait(interval)
+            self._stopped.wait(interval)
 
     def _beat(self) -> bool:
         renew_leases(self._owners())

@@ -7,8 +7,8 @@ restarted worker never passes for the one that was lost.
 from __future__ import annotations
 
 import logging
+import mmap
 import os
-import threading
 import time
 import uuid
 
@@ -29,7 +29,8 @@ logger = logging.getLogger("loomsvc.worker")
 _boot_id = str(new_id())
 _boot_pid = os.getpid()
 _instance_id: uuid.UUID | None = None
-_stopping = threading.Event()
+#: One byte, shared with the children that are forked after it was made.
+_stopping = mmap.mmap(-1, 1)
 _lost_threads = 0
 
 #: A message is a worker's turn: after this long it rings for another and lets the pool breathe.
@@ -40,12 +41,17 @@ def begin(instance_id: uuid.UUID) -> None:
     """Bind this process, and the children it will fork, to a service instance."""
     global _instance_id
     _instance_id = instance_id
-    _stopping.clear()
+    _stopping[0] = 0
 
 
 def stop_taking() -> None:
-    """Begin no further segment; those that run may land."""
-    _stopping.set()
+    """Begin no further segment, here and in this process's children; those that run may land."""
+    _stopping[0] = 1
+
+
+def instance() -> uuid.UUID:
+    """The service instance that this process belongs to."""
+    return _instance_id or current_instance().id
 
 
 def owner() -> str:
@@ -66,9 +72,9 @@ def lost_threads() -> int:
 def work(*, turn_seconds: float = TURN_SECONDS) -> None:
     """Run what is due until nothing is, or the turn is over; then ring for another."""
     close_old_connections()
-    instance_id = _instance_id or current_instance().id
+    instance_id = instance()
     ends = time.monotonic() + turn_seconds
-    while not _stopping.is_set():
+    while not _stopping[0]:
         if time.monotonic() >= ends:
             ring()
             return
@@ -90,7 +96,7 @@ def _advance(leased: Leased) -> None:
     """Run a Run's segments one after the other until it waits, ends, or has used its fair share."""
     for number in range(1, conf.settings().fair_share + 1):
         output = execute(leased)
-        keep = number < conf.settings().fair_share and not _stopping.is_set() and not output.abandoned
+        keep = number < conf.settings().fair_share and not _stopping[0] and not output.abandoned
         landed = _land_surely(SegmentResult(leased, output, keep))
         if output.abandoned:
             _lose_thread()
