@@ -29,7 +29,8 @@ def main() -> None:
         os.environ["LOOMSVC_EMBEDDED"] = "1"
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "loomsvc.settings.development")
 
-    import loomsvc.celery  # noqa: F401 (a command that makes something due rings with this application)
     from django.core.management import execute_from_command_line
+
+    import loomsvc.celery  # noqa: F401 (a command that makes something due rings with this application)
 
     execute_from_command_line(sys.argv)

@@ -8,14 +8,14 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from apps.looms.scripts import play_script, read_script
-from apps.looms.testing import load_folder
 from docs_pages import PAGES, ROOT, Block, blocks, name_of
 
 import loomsvc.authoring
 from apps.looms.checking.graph_rules import check_graph
 from apps.looms.checking.loom_file import read_loom_file
 from apps.looms.checking.yaml_tree import read_yaml
+from apps.looms.scripts import play_script, read_script
+from apps.looms.testing import load_folder
 
 FILES = {page: [block for block in blocks(page) if block.file] for page in PAGES}
 LOOMS = sorted(
