@@ -31,11 +31,14 @@ def allowed_folder(folder: str, roots: list[Path]) -> Path:
     return resolved
 
 
-def list_folder(folder: Path) -> tuple[list[File], int]:
-    """Regular files by path, and how many entries were skipped; links are not followed."""
+def list_folder(folder: Path, *, include_hidden: bool = False) -> tuple[list[File], int]:
+    """Regular files by path, and how many entries were skipped; links are not followed.
+
+    What is hidden is left out without a word unless asked for: caches and histories are seldom meant.
+    """
     files: list[File] = []
     skipped = 0
-    for path, entry in _entries(folder, ""):
+    for path, entry in _entries(folder, "", include_hidden):
         if (
             entry is None
             or entry.is_symlink()
@@ -50,7 +53,7 @@ def list_folder(folder: Path) -> tuple[list[File], int]:
     return sorted(files, key=lambda file: file.path), skipped
 
 
-def _entries(folder: Path, inside: str) -> Iterator[tuple[str, "os.DirEntry[str] | None"]]:
+def _entries(folder: Path, inside: str, include_hidden: bool) -> Iterator[tuple[str, "os.DirEntry[str] | None"]]:
     try:
         with os.scandir(folder / inside) as found:
             entries = sorted(found, key=lambda entry: entry.name)
@@ -58,9 +61,11 @@ def _entries(folder: Path, inside: str) -> Iterator[tuple[str, "os.DirEntry[str]
         yield inside, None
         return
     for entry in entries:
+        if entry.name.startswith(".") and not include_hidden:
+            continue
         path = f"{inside}{entry.name}"
         if entry.is_dir(follow_symlinks=False):
-            yield from _entries(folder, path + "/")
+            yield from _entries(folder, path + "/", include_hidden)
         else:
             yield path, entry
 

@@ -14,6 +14,7 @@ class Request(BaseModel):
     folder: str = Field(
         min_length=1, max_length=4096, description="Absolute path of the folder on the service's machine."
     )
+    include_hidden: bool = Field(default=False, description="Whether names that begin with a dot count, .git say.")
     large_bytes: int = Field(default=10_000_000, ge=1, description="Files from this size on are called large.")
 
 

@@ -20,7 +20,7 @@ def begin(context: StageContext[Request]) -> Survey:
 
 def list_files(step: CodeStep[Survey]) -> str:
     folder = allowed_folder(step.input.folder, step.settings.folders())
-    files, skipped = list_folder(folder)
+    files, skipped = list_folder(folder, include_hidden=step.input.include_hidden)
     step.log.info("%d files, %d skipped", len(files), skipped)
     step.state = Survey(files=files, skipped=skipped)
     return "listed" if files else "empty"
