@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PURE = ["tests/unit", "tests/architecture"]
+PURE = ["tests/unit", "tests/architecture", "tests/docs/test_docs_pages.py", "tests/docs/test_docs_looms.py"]
 LEDGER = ["tests/integration", "tests/faces"]
-ACCEPTANCE = ["tests/acceptance"]
+ACCEPTANCE = ["tests/acceptance", "tests/docs/test_docs_shown.py"]
 
 
 def find_postgresql() -> str | None:
