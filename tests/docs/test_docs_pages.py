@@ -183,6 +183,14 @@ def test_the_keys_of_loom_yaml_are_those_of_the_code() -> None:
     assert retry == [(name, "yes" if field.is_required() else "no") for name, field in RetryShape.model_fields.items()]
 
 
+def test_the_keys_of_a_script_are_those_of_the_code() -> None:
+    from apps.looms.scripts import ExpectShape, ScriptShape
+
+    page = REFERENCE / "testing.md"
+    assert [row["key"] for row in table(page, "key", "says")] == list(ScriptShape.model_fields)
+    assert [row["key of `expect`"] for row in table(page, "key of `expect`")] == list(ExpectShape.model_fields)
+
+
 def test_each_test_that_the_rules_page_names_proves_its_rule() -> None:
     wrong = []
     for row in table(REFERENCE / "rules.md", "rule", "what we do"):
