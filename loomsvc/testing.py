@@ -1,4 +1,4 @@
-"""Testing a Loom in pytest, without a service: :func:`run_loom` (``docs/guides/testing.md``)."""
+"""Testing a Loom in pytest, without a service: :func:`run_loom` (``docs/reference/testing.md``)."""
 
 from apps.looms.testing import AgentPlay, LoomInvalid, LoomRun, MemoryResults, ScriptMismatch, ToolUse, run_loom
 
