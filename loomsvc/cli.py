@@ -6,6 +6,8 @@ import os
 import sys
 import tempfile
 
+from apps.core import conf
+
 
 def _take_option(arguments: list[str], name: str) -> str | None:
     """The value of ``--name VALUE`` or ``--name=VALUE``, looked at before Django reads its settings."""
@@ -28,6 +30,12 @@ def main() -> None:
     if sys.argv[1:2] == ["up"]:
         os.environ["LOOMSVC_EMBEDDED"] = "1"
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "loomsvc.settings.development")
+    try:
+        settings = conf.from_environment()
+    except ValueError as error:
+        sys.exit(f"loomsvc: {error}")
+    if sys.argv[1:2] in (["up"], ["migrate"]):
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     from django.core.management import execute_from_command_line
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 from dataclasses import dataclass
@@ -30,16 +31,17 @@ def kept_secret(path: Path) -> str:
     return secret
 
 
-def _number(name: str, default: float) -> float:
-    text = os.environ.get(name)
+def number(variable: str, default: float, *, least: float) -> float:
+    """A number from the environment; ``ValueError`` names the variable and what it takes."""
+    text = os.environ.get(variable)
     if text is None or not text.strip():
         return default
     try:
         value = float(text)
     except ValueError:
-        raise ValueError(f"{name}={text!r} is not a number") from None
-    if value < 0:
-        raise ValueError(f"{name}={text!r} must not be negative")
+        value = math.nan
+    if not math.isfinite(value) or value < least:
+        raise ValueError(f"{variable}={text!r}: give a number of at least {least:g}")
     return value
 
 
@@ -77,13 +79,13 @@ def from_environment() -> Settings:
     return Settings(
         data_dir=Path(os.environ.get("LOOMSVC_DATA", ".loomsvc")).absolute(),
         loom_paths=tuple(Path(p).absolute() for p in paths.split(os.pathsep) if p),
-        lease_seconds=_number("LOOMSVC_LEASE_SECONDS", 30),
-        sweep_seconds=_number("LOOMSVC_SWEEP_SECONDS", 10),
-        pending_seconds=_number("LOOMSVC_PENDING_SECONDS", 30),
-        retention_days=_number("LOOMSVC_RETENTION_DAYS", 0),
-        fair_share=int(_number("LOOMSVC_FAIR_SHARE", 50)),
-        threads=int(_number("LOOMSVC_THREADS", 4)),
-        max_value_bytes=int(_number("LOOMSVC_MAX_VALUE_BYTES", 1024 * 1024)),
+        lease_seconds=number("LOOMSVC_LEASE_SECONDS", 30, least=1),
+        sweep_seconds=number("LOOMSVC_SWEEP_SECONDS", 10, least=0.1),
+        pending_seconds=number("LOOMSVC_PENDING_SECONDS", 30, least=1),
+        retention_days=number("LOOMSVC_RETENTION_DAYS", 0, least=0),
+        fair_share=int(number("LOOMSVC_FAIR_SHARE", 50, least=1)),
+        threads=int(number("LOOMSVC_THREADS", 4, least=1)),
+        max_value_bytes=int(number("LOOMSVC_MAX_VALUE_BYTES", 1024 * 1024, least=1024)),
     )
 
 

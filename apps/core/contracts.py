@@ -23,7 +23,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core import PydanticCustomError, core_schema
 
-from apps.core import json_text
+from apps.core import conf, json_text
 from apps.core.errors import invalid_request
 from apps.core.validation import issues_of
 
@@ -72,7 +72,7 @@ class Contract(BaseModel):
     @classmethod
     def parse(cls, arguments: Any) -> Self:
         """Check raw JSON ``arguments``; raises ``INVALID_REQUEST`` with every issue (E3, K23)."""
-        issues = json_text.find_issues(arguments)
+        issues = json_text.find_argument_issues(arguments, max_bytes=conf.settings().max_value_bytes)
         if issues:
             raise invalid_request(cls.__name__, issues)
         try:

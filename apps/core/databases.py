@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+from apps.core import conf
 
 _SQLITE_START = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=5000; PRAGMA foreign_keys=ON;"
 
@@ -48,7 +49,7 @@ def _postgresql(url: str) -> dict[str, Any]:
         "PASSWORD": unquote(parts.password or ""),
         "HOST": parts.hostname or "",
         "PORT": str(parts.port or ""),
-        "CONN_MAX_AGE": int(os.environ.get("LOOMSVC_CONN_MAX_AGE", "600")),
+        "CONN_MAX_AGE": int(conf.number("LOOMSVC_CONN_MAX_AGE", 600, least=0)),
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": options,
     }

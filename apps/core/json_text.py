@@ -109,7 +109,7 @@ def _walk(value: Any, max_depth: int) -> Iterator[tuple[tuple[str | int, ...], s
         path, item = stack.pop()
         if isinstance(item, (dict, list, tuple)):
             if len(path) >= max_depth:
-                yield path, "depth", f"Nest at most {max_depth} levels."
+                yield path, "depth", f"Nest at most {MAX_DEPTH} levels."
                 continue
             if isinstance(item, DuplicateKeys):
                 for key in item.duplicates:
@@ -130,10 +130,28 @@ def _walk(value: Any, max_depth: int) -> Iterator[tuple[tuple[str | int, ...], s
 
 def find_issues(value: Any, *, max_bytes: int = MAX_VALUE_BYTES, max_depth: int = MAX_DEPTH) -> list[Issue]:
     """Everything that keeps ``value`` from being stored, in document order; empty when it may be."""
-    issues = [Issue(code, pointer(path), hint) for path, code, hint in _walk(value, max_depth)]
-    if not issues and (size := len(dumps(value).encode())) > max_bytes:
-        issues.append(Issue("size", "", f"Send at most {max_bytes} bytes of JSON; this has {size}."))
-    return issues
+    return _content_issues(value, max_depth) or _size_issues(value, "", max_bytes)
+
+
+def find_argument_issues(arguments: Any, *, max_bytes: int) -> list[Issue]:
+    """The same for a call's arguments: each member is a value of its own, and so is its size and depth."""
+    if not isinstance(arguments, dict):
+        return find_issues(arguments, max_bytes=max_bytes)
+    issues = _content_issues(arguments, MAX_DEPTH + 1)
+    return issues or [
+        issue for name, value in arguments.items() for issue in _size_issues(value, pointer([name]), max_bytes)
+    ]
+
+
+def _content_issues(value: Any, max_depth: int) -> list[Issue]:
+    return [Issue(code, pointer(path), hint) for path, code, hint in _walk(value, max_depth)]
+
+
+def _size_issues(value: Any, place: str, max_bytes: int) -> list[Issue]:
+    size = len(dumps(value).encode())
+    return (
+        [Issue("size", place, f"Send at most {max_bytes} bytes of JSON; this has {size}.")] if size > max_bytes else []
+    )
 
 
 def dumps(value: Any) -> str:

@@ -303,13 +303,11 @@ def _result_invalid(message: str) -> Failed:
 
 
 def _failure_of(error: BaseException, loom: LoadedLoom) -> Failed:
-    if isinstance(error, StateInvalid):
-        code, message = "STATE_INVALID", printable(loom.secrets.redact(str(error)))
-    elif isinstance(error, ResultInvalid):
-        code, message = "STEP_RESULT_INVALID", printable(loom.secrets.redact(str(error)))
-    else:
-        code, message = "STEP_FAILED", describe_exception(error, loom.secrets)
-    return Failed(code, message, error_names(type(error), loom.package))
+    if isinstance(error, StateInvalid | ResultInvalid):
+        # Nonsense is no exception that a retry could answer: it would only be repeated.
+        code = "STATE_INVALID" if isinstance(error, StateInvalid) else "STEP_RESULT_INVALID"
+        return Failed(code, printable(loom.secrets.redact(str(error))), ())
+    return Failed("STEP_FAILED", describe_exception(error, loom.secrets), error_names(type(error), loom.package))
 
 
 def _failed(segment: SegmentInput, work: Work, failure: Failed) -> SegmentOutput:

@@ -49,7 +49,7 @@ def _list_issues(asked: dict[str, dict[str, Any]], answer: list[Any]) -> Iterato
 
 
 def _members(index: int, entry: dict[str, Any]) -> Iterator[Issue]:
-    for name in entry.keys() - _MEMBERS:
+    for name in sorted(entry.keys() - _MEMBERS):
         yield Issue("unknown_member", pointer([index, name]), f"Remove `{name}`; it is not a member of this shape.")
     for name, kind, what in (("questionId", str, "a text"), ("isSkipped", bool, "true or false")):
         if name not in entry:
@@ -79,7 +79,7 @@ def check_confirmation(answer: Any) -> list[Issue]:
         return issues
     if not isinstance(answer, dict):
         return [Issue("type", "", "Send an object {isConfirmed, feedback?}.")]
-    for name in answer.keys() - {"isConfirmed", "feedback"}:
+    for name in sorted(answer.keys() - {"isConfirmed", "feedback"}):
         issues.append(Issue("unknown_member", pointer([name]), f"Remove `{name}`; it is not a member of this shape."))
     if "isConfirmed" not in answer:
         issues.append(Issue("required", "/isConfirmed", "Add the required `isConfirmed` member."))

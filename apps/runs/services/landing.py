@@ -11,6 +11,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from apps.access.services.credentials import is_live
+from apps.core import clock
 from apps.core.database import for_update
 from apps.core.failpoints import Failpoint, reach
 from apps.ledger.services.events import NewEvent
@@ -194,7 +195,7 @@ def _wait(run: Run, ending: Ask | Confirm | Sleep, now: dt.datetime) -> dict[str
     if isinstance(ending, Sleep):
         run.answer = {"kind": "sleep", "value": None}
         changes.queue(run, now=now, until=ending.until)
-        return {"until": ending.until.isoformat()}
+        return {"until": clock.to_wire(ending.until)}
     action = Action.objects.create(
         run=run,
         kind="questions" if isinstance(ending, Ask) else "confirmation",

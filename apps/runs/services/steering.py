@@ -13,6 +13,7 @@ from apps.ledger.contracts import Receipt
 from apps.ledger.domain.receipts import Effect, OperationKind
 from apps.ledger.services.events import NewEvent
 from apps.ledger.services.operations import Applied, perform
+from apps.looms.domain.graph import LoomGraph
 from apps.looms.services.releases import load_release
 from apps.runs.contracts import AnswerAsk, ResumeRun, SteerRun
 from apps.runs.domain import answering
@@ -89,6 +90,11 @@ def pause_run(*, caller: Caller, request: SteerRun, now: dt.datetime) -> Receipt
 
 def resume_run(*, caller: Caller, request: ResumeRun, now: dt.datetime) -> Receipt:
     """Route the saved result, or go on with what was due; no landed Code is repeated (R10)."""
+    graph: LoomGraph | LoomError | None = None
+
+    def check() -> None:
+        nonlocal graph
+        graph = _graph_of(caller, request.run_id)
 
     def change(run: Run, facts: RunFacts) -> list[NewEvent]:
         decide_resume(facts, expected_revision=request.expected_revision)
@@ -100,13 +106,27 @@ def resume_run(*, caller: Caller, request: ResumeRun, now: dt.datetime) -> Recei
             changes.queue(run, now=now)
             events = []
         else:
-            graph = load_release(run.release_digest).graph
+            assert graph is not None, "the Run is there, so its Release was asked for"
+            if isinstance(graph, LoomError):
+                raise graph
             ahead = follow(graph, facts.position, facts.saved_outcome, facts.visits)
             events = changes.follow_on(run, graph, ahead, now=now, instance_id=uuid.UUID(request.service_instance_id))
         run.pause_requested = request.steps == 1 and run.status == RunStatus.QUEUED
         return [resumed, *events]
 
-    return _steer(caller, OperationKind.RESUME_RUN, request, now, change)
+    return _steer(caller, OperationKind.RESUME_RUN, request, now, change, check)
+
+
+def _graph_of(caller: Caller, run_id: str) -> LoomGraph | LoomError | None:
+    """The graph that a saved result is routed by, loaded before any transaction: loading runs an author's imports."""
+    rows = Run.objects.filter(pk=uuid.UUID(run_id), project_id=caller.project_id)
+    digest = rows.values_list("release_digest", flat=True).first()
+    if digest is None:
+        return None
+    try:
+        return load_release(digest).graph
+    except LoomError as unavailable:
+        return unavailable
 
 
 def cancel_run(*, caller: Caller, request: SteerRun, now: dt.datetime) -> Receipt:

@@ -48,9 +48,9 @@ class Command(LoomsvcCommand):
         access = prepare_local_access(folder, now=now)
         self._say_operator(access)
         instance = open_instance(version=VERSION, now=now)
-        access.write_connection(url=listening.url, instance_id=str(instance.id), pid=os.getpid())
 
         def on_ready() -> None:
+            access.write_connection(url=listening.url, instance_id=str(instance.id), pid=os.getpid())
             self._say_ready(folder, listening.url, str(instance.id))
 
         with lock:
