@@ -149,9 +149,8 @@ def _content_issues(value: Any, max_depth: int) -> list[Issue]:
 
 def _size_issues(value: Any, place: str, max_bytes: int) -> list[Issue]:
     size = len(dumps(value).encode())
-    return (
-        [Issue("size", place, f"Send at most {max_bytes} bytes of JSON; this has {size}.")] if size > max_bytes else []
-    )
+    hint = f"Send at most {max_bytes} bytes of JSON; this has {size}."
+    return [Issue("size", place, hint)] if size > max_bytes else []
 
 
 def dumps(value: Any) -> str:

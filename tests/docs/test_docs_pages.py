@@ -115,7 +115,7 @@ def test_the_table_of_entries_is_that_of_the_code() -> None:
 def test_every_environment_variable_that_is_read_is_described_and_no_other() -> None:
     read: set[str] = set()
     for path in [*(ROOT / "apps").rglob("*.py"), *(ROOT / "loomsvc").rglob("*.py")]:
-        asks = r"(?:environ(?:\.get|\.setdefault)?[\[(]|_number\(|names\()"
+        asks = r"(?:environ(?:\.get|\.setdefault)?[\[(]|number\(|names\()"
         read |= set(re.findall(asks + r'"([A-Z_]+)"', path.read_text(encoding="utf-8")))
     # Settings of single Looms, and what is Python's own.
     read = {name for name in read if name == "LOOM_PATHS" or not name.startswith(("LOOM_", "PYTHON"))}

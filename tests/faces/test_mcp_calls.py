@@ -47,7 +47,7 @@ def call(live: Live, name: str, arguments: str) -> Any:
         ('{"value":[1,-Infinity]}', "number", "/value/1"),
         ('{"value":1e400}', "number", "/value"),
         ('{"value":1,"value":2}', "duplicate_key", "/value"),
-        ('{"value":' + '{"a":' * 70 + "1" + "}" * 71, "depth", "/value" + "/a" * 63),
+        ('{"value":' + '{"a":' * 70 + "1" + "}" * 71, "depth", "/value" + "/a" * 64),
         ("[]", "type", ""),
         ('"x"', "type", ""),
         ("7", "type", ""),
