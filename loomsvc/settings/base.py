@@ -149,5 +149,9 @@ LOGGING: dict[str, Any] = {
     "formatters": {"line": {"()": "apps.core.redaction.OneLineFormatter"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "filters": ["redact"], "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": os.environ.get("LOOMSVC_LOG_LEVEL", "WARNING")},
-    "loggers": {"loomsvc": {"level": os.environ.get("LOOMSVC_LOG_LEVEL", "INFO")}},
+    "loggers": {
+        "loomsvc": {"level": os.environ.get("LOOMSVC_LOG_LEVEL", "INFO")},
+        # Of the worker's pool; without a handler here Celery gives it one that redacts nothing.
+        "multiprocessing": {"handlers": ["stderr"], "propagate": False},
+    },
 }

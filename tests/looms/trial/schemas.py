@@ -13,6 +13,14 @@ class Do(BaseModel):
     record: str | None = None
     seconds: float = 0
     only_person: bool = False
+    #: Kills its own process in the attempts up to this one.
+    kills: int = 0
+    #: Waits, for a minute at most, until this file is there.
+    until: str | None = None
+    #: Asks for this many bytes at once.
+    allocate: int = 0
+    #: Lets this process live on when its parent dies.
+    outlive: bool = False
 
 
 class Plan(BaseModel):

@@ -1,3 +1,4 @@
+import ctypes
 import os
 import time
 from datetime import timedelta
@@ -26,8 +27,24 @@ def effect(step: CodeStep[Work]) -> None:
         os.close(descriptor)
 
 
+def wait_for(path: str) -> None:
+    deadline = time.monotonic() + 60
+    while not os.path.exists(path):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no {path}")
+        time.sleep(0.005)
+
+
 def perform(step: CodeStep[Work], do: Do) -> str | Wait:
     effect(step)
+    if do.outlive:
+        ctypes.CDLL(None).prctl(1, 0)  # PR_SET_PDEATHSIG: none
+    if step.attempt <= do.kills:
+        os.kill(os.getpid(), 9)
+    if do.allocate:
+        bytearray(do.allocate)
+    if do.until:
+        wait_for(do.until)
     if do.seconds:
         time.sleep(do.seconds)
     if do.artifact is not None:
