@@ -48,6 +48,6 @@ def scene(deployment: Deployment, tmp_path: Path, request: pytest.FixtureRequest
     before = len(deployment.processes)
     effects = deployment.effects(re.sub(r"\W", "_", request.node.name))
     yield Scene(deployment, deployment.webs[0], effects, tmp_path)
-    deployment.stop_since(before)
+    deployment.kill_since(before)
     deployment.broker.client.flushdb()
     audit(deployment.database_url, [effects])

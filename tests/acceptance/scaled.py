@@ -15,7 +15,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -115,15 +114,11 @@ class Process:
             return sorted(int(pid) for file in found for pid in file.read_text().split())
         return []
 
-    def stop(self) -> None:
-        """End it, gently first."""
+    def kill(self) -> None:
+        """End it, as a power cut would; the kernel ends a prefork worker's children with it."""
         if self.alive:
-            self.popen.terminate()
-            try:
-                self.popen.wait(10)
-            except subprocess.TimeoutExpired:
-                self.popen.kill()
-                self.popen.wait(10)
+            self.popen.kill()
+        self.popen.wait(10)
 
 
 @dataclass(frozen=True)
@@ -248,7 +243,7 @@ def own_broker(folder: Path) -> Iterator[Broker]:
         process.said("Ready to accept connections")
         yield broker
     finally:
-        process.stop()
+        process.kill()
 
 
 @contextlib.contextmanager
@@ -350,15 +345,12 @@ class Deployment:
         made = json.loads(self._python(_PREPARE).splitlines()[-1])
         self.tokens.update(made)
 
-    def stop_since(self, number: int) -> None:
-        """End the processes that were started after the first ``number``."""
+    def kill_since(self, number: int) -> None:
+        """End the processes that were started after the first ``number``: a ledger outlives any of them."""
         late = self.processes[number:]
         del self.processes[number:]
-        enders = [threading.Thread(target=process.stop) for process in reversed(late)]
-        for ender in enders:
-            ender.start()
-        for ender in enders:
-            ender.join()
+        for process in late:
+            process.kill()
 
     def effects(self, name: str) -> Path:
         """Where Steps are to leave a line for each time that they ran."""
@@ -380,7 +372,7 @@ def deployed(folder: Path) -> Iterator[Deployment]:
             deployment.prepare()
             yield deployment
         finally:
-            deployment.stop_since(0)
+            deployment.kill_since(0)
 
 
 def lines(effects: Path) -> list[list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import threading
 import time
 import uuid
@@ -139,45 +140,27 @@ def test_cancelling_a_burst_ends_each_of_it_and_starts_no_more(scene: Scene) -> 
     assert len(lines(scene.effects)) == 2
 
 
-def _lost_run(scene: Scene) -> str:
-    """A Run whose worker was lost, its lease about to run out."""
+@pytest.mark.rule("F24", "FR-A13", "FR-A19")
+def test_a_sweep_that_dies_half_way_holds_up_no_other_and_two_at_once_interrupt_once(scene: Scene) -> None:
+    before = snapshot(scene.deployment.database_url)
     gate = scene.folder / "gate"
     worker = scene.deployment.worker(slots=1)
-    plan = {"do": [{"ending": "other"}, {"until": str(gate)}], "effects": str(scene.effects)}
+    plan = {"do": [{"ending": "other", "record": "kept"}, {"until": str(gate)}], "effects": str(scene.effects)}
     run_id = scene.client.start(**plan)
     eventually(lambda: len(lines(scene.effects)) == 2, within=20, what="the Step runs")
-    worker.popen.kill()
-    worker.ended(within=5)
+    worker.kill()
     gate.touch()
-    return run_id
-
-
-@pytest.mark.rule("F24", "FR-A19")
-def test_several_sweeps_end_one_expired_lease_once(scene: Scene) -> None:
-    run_id = _lost_run(scene)
+    dying = scene.deployment.sweep(LOOMSVC_FAILPOINT="in_sweep:kill")
+    assert dying.ended(within=LEASE_SECONDS + 15) == -signal.SIGKILL
+    assert scene.client.run(run_id)["status"] == "running"
     for _ in range(2):
         scene.deployment.sweep()
-    run = scene.client.reaches(run_id, "queued")
-    assert run["status"] == "queued"
+    scene.client.reaches(run_id, "queued")
     scene.deployment.worker(slots=1)
-    scene.client.reaches(run_id, "completed")
+    scene.client.reaches(run_id, "completed", within=RECOVERY_SECONDS)
     assert scene.client.events(run_id).count("StepInterrupted") == 1
     assert [(a["attempt"], a["status"]) for a in scene.client.attempts(run_id) if a["step"] == "rerunnable"] == [
         (1, "indeterminate"),
         (2, "completed"),
     ]
-
-
-@pytest.mark.rule("F24", "FR-A13")
-def test_a_sweep_that_dies_half_way_holds_up_no_other(scene: Scene) -> None:
-    before = snapshot(scene.deployment.database_url)
-    run_id = _lost_run(scene)
-    dying = scene.deployment.sweep(LOOMSVC_FAILPOINT="in_sweep:kill")
-    assert dying.ended(within=LEASE_SECONDS + 15) == -9
-    assert scene.client.run(run_id)["status"] == "running"
-    scene.deployment.sweep()
-    scene.client.reaches(run_id, "queued")
-    scene.deployment.worker(slots=1)
-    scene.client.reaches(run_id, "completed", within=RECOVERY_SECONDS)
-    assert scene.client.events(run_id).count("StepInterrupted") == 1
     only_grew(before, snapshot(scene.deployment.database_url))
