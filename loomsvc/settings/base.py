@@ -77,7 +77,7 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en"
 STATIC_URL = "/static/"
-# Straight from the installed packages: nothing to collect before a start.
+# Straight from the installed packages: nothing is collected, so there is no STATIC_ROOT.
 WHITENOISE_USE_FINDERS = True
 APPEND_SLASH = False
 SILENCED_SYSTEM_CHECKS: list[str] = []

@@ -1,4 +1,7 @@
-"""Scaled out behind TLS: PostgreSQL and Redis, every secret given from outside (K27)."""
+"""Scaled out behind TLS: PostgreSQL and Redis, every secret given from outside (K27).
+
+Anything unsafe is refused at start, in words that hold no value of a secret.
+"""
 
 import os
 
@@ -7,17 +10,19 @@ from django.core.exceptions import ImproperlyConfigured
 from loomsvc.settings.base import *  # noqa: F403
 from loomsvc.settings.base import ALLOWED_HOSTS, SECRET_KEY
 
-if os.environ.get("LOOMSVC_DEBUG"):
-    raise ImproperlyConfigured("LOOMSVC_DEBUG must not be set in production.")
-if os.environ.get("LOOMSVC_FAILPOINT"):
-    raise ImproperlyConfigured("LOOMSVC_FAILPOINT must not be set in production.")
-if len(SECRET_KEY) < 50 or len(set(SECRET_KEY)) < 10:
+for name in ("LOOMSVC_DEBUG", "LOOMSVC_FAILPOINT", "LOOMSVC_EMBEDDED"):
+    if os.environ.get(name):
+        raise ImproperlyConfigured(f"{name} must not be set in production.")
+if len(SECRET_KEY) < 50 or len(set(SECRET_KEY)) < 10 or SECRET_KEY.startswith("django-insecure-"):
     raise ImproperlyConfigured("Set LOOMSVC_SECRET_KEY to at least 50 random characters.")
-if "*" in ALLOWED_HOSTS or any(host.startswith(".") for host in ALLOWED_HOSTS):
+if not os.environ.get("LOOMSVC_ALLOWED_HOSTS", "").strip(" ,"):
+    raise ImproperlyConfigured("Name the hosts that clients use in LOOMSVC_ALLOWED_HOSTS.")
+if any(host.startswith((".", "*")) for host in ALLOWED_HOSTS):
     raise ImproperlyConfigured("Name each host in LOOMSVC_ALLOWED_HOSTS; * and sub-domain patterns are refused.")
-for name in ("DATABASE_URL", "REDIS_URL"):
-    if not os.environ.get(name):
-        raise ImproperlyConfigured(f"Set {name}.")
+if not os.environ.get("DATABASE_URL", "").startswith(("postgresql://", "postgres://")):
+    raise ImproperlyConfigured("Set DATABASE_URL to a postgresql:// address: several processes share this ledger.")
+if not os.environ.get("REDIS_URL"):
+    raise ImproperlyConfigured("Set REDIS_URL.")
 
 SESSION_COOKIE_SECURE = True
 CSRF_COOKIE_SECURE = True

@@ -70,7 +70,6 @@ FORBIDDEN = {
 }
 
 
-
 def audit(database_url: str, effects: Iterable[Path] = (), *, patience: float = 22) -> None:
     """Fail with everything in the ledger that must not be there.
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.acceptance.conftest import Scene
-from tests.acceptance.scaled import RECOVERY_SECONDS, eventually, free_port, lines
+from tests.acceptance.scaled import eventually, free_port, lines
 
 
 def waiting_messages(scene: Scene) -> list[bytes]:
