@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import IO, Any
 
 from rich.console import Console, Group, RenderableType
@@ -82,11 +82,11 @@ def facts(rows: Iterable[tuple[str, Any]]) -> RenderableType:
     return grid
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> RenderableType:
-    """A table whose cells are texts or anything printable; no cell is cut."""
+def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, whole: Collection[str] = ()) -> RenderableType:
+    """A table whose cells are texts or anything printable; where it is too wide, all but the columns ``whole`` wrap."""
     found = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for heading in headings:
-        found.add_column(heading, overflow="fold")
+        found.add_column(heading, overflow="fold", no_wrap=heading in whole)
     for row in rows:
         found.add_row(*(cell if isinstance(cell, Text) else plain("-" if cell is None else cell) for cell in row))
     return found

@@ -57,7 +57,8 @@ def runs(result: Result) -> RenderableType:
         (status(run["status"]), run["runId"], run["loomName"], _place(run), _gist(run), when(run["createdAt"]))
         for run in result["runs"]
     ]
-    return Group(table(("STATUS", "RUN", "LOOM", "STEP", "", "CREATED"), rows), *_next_page(result))
+    headings = ("STATUS", "RUN", "LOOM", "STEP", "", "CREATED")
+    return Group(table(headings, rows, whole=("STATUS", "RUN")), *_next_page(result))
 
 
 def _place(run: Result) -> str:
@@ -66,14 +67,18 @@ def _place(run: Result) -> str:
 
 
 def _gist(run: Result) -> str:
+    """What a person wants to know of it in a few words."""
+    return f"{_news(run)} (historical)".strip() if run["historical"] else _news(run)
+
+
+def _news(run: Result) -> str:
     if run.get("lastError"):
         return str(run["lastError"]["code"])
     if run.get("pendingAction"):
         return f"waits for a person ({run['pendingAction']['kind']})"
     if run.get("pendingAgentCall"):
         return f"waits for agent {run['pendingAgentCall']['agentId']}"
-    shown = run.get("outcome") or ("pause requested" if run["pauseRequested"] else "")
-    return f"{shown} (historical)".strip() if run["historical"] else shown
+    return str(run.get("outcome") or ("pause requested" if run["pauseRequested"] else ""))
 
 
 def _next_page(page: Result) -> Iterator[RenderableType]:
@@ -183,7 +188,8 @@ def artifacts(result: Result) -> RenderableType:
         (item["artifactId"], item["loomName"], item["stageName"], item["revision"], when(item["updatedAt"]))
         for item in page["data"]
     ]
-    return Group(table(("ARTIFACT", "LOOM", "STAGE", "REVISION", "UPDATED"), rows), *_next_page(page))
+    headings = ("ARTIFACT", "LOOM", "STAGE", "REVISION", "UPDATED")
+    return Group(table(headings, rows, whole=("ARTIFACT",)), *_next_page(page))
 
 
 def artifact(result: Result) -> RenderableType:

@@ -19,6 +19,7 @@ from apps.core.endpoints import Endpoint, Kind
 from apps.mcp.arguments import add_arguments, option, read_json, wire_arguments
 from apps.mcp.asking import ask
 from apps.mcp.terminal import plain
+from apps.mcp.views import runs
 
 
 class Everything(Contract):
@@ -166,3 +167,17 @@ def test_a_link_of_a_confirmation_shows_where_it_leads() -> None:
     _, shown = answered({"kind": "confirmation", "request": {"context": context}}, "y", "")
     assert "https://evil.example/x" in shown
     assert json.dumps(shown).count("\\u001b") == 0
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_list_of_runs_keeps_ids_whole_and_shows_status_as_sign_and_word(width: int) -> None:
+    run = {
+        "runId": "01a22c7e-2f63-749f-84f7-a6800ea255ac", "status": "failed", "loomName": "trial", "historical": True,
+        "cursor": {"stage": "work", "step": "act", "visit": 2}, "lastError": {"code": "STEP_OUTCOME_NOT_HANDLED"},
+        "pauseRequested": False, "createdAt": "2026-11-30T12:46:36.000000Z",
+    }  # fmt: skip
+    file = io.StringIO()
+    Console(file=file, width=width).print(runs({"runs": [run], "nextCursor": "abc"}))
+    assert run["runId"] in file.getvalue()
+    assert "✗ failed" in file.getvalue()
+    assert "--cursor abc" in file.getvalue()
