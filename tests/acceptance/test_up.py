@@ -123,7 +123,6 @@ def test_a_step_that_ends_within_the_grace_lands(services: Services, tmp_path: P
     assert [attempt["status"] for attempt in attempts if attempt["kind"] == "step"] == ["completed"]
 
 
-@pytest.mark.rule("P11")
 def test_an_idle_service_sleeps(services: Services, tmp_path: Path) -> None:
     up = services.up(tmp_path / "data")
     time.sleep(2)

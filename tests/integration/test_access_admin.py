@@ -149,7 +149,6 @@ def test_an_unknown_row_is_said_to_be_unknown(root: Client, pk: str) -> None:
     assert root.get(f"{LIST}{pk}/change/").status_code in (302, 404)
 
 
-@pytest.mark.rule("P8")
 def test_a_list_page_counts_nothing_and_its_statements_do_not_grow(root: Client, rows: list[Credential]) -> None:
     def statements() -> list[str]:
         with CaptureQueriesContext(connection) as captured:
@@ -164,7 +163,6 @@ def test_a_list_page_counts_nothing_and_its_statements_do_not_grow(root: Client,
     assert not any("COUNT(" in sql and "access_" in sql for sql in statements())
 
 
-@pytest.mark.rule("P8")
 @pytest.mark.parametrize(("present", "counted"), [(0, 0), (3, 3), (4, 4), (9, 5)])
 def test_a_paginator_counts_no_further_than_a_person_leafs(
     present: int, counted: int, monkeypatch: pytest.MonkeyPatch

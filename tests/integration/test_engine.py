@@ -617,3 +617,47 @@ def test_an_async_step_reads_the_ledger_like_any_other(service: Service, loom_pa
     run = service.finish("waiter")
     assert run["status"] == "completed", run
     assert service.call("get_artifact", loomName="waiter", stageName="only")["artifact"]["data"] == {"by": "async"}
+
+
+class Recording:
+    """An executor that takes every call and carries out none."""
+
+    def __init__(self) -> None:
+        self.opened: list[tuple[str, int]] = []
+
+    def not_ready_because(self, project_id: Any) -> str | None:
+        return None
+
+    def open_call(self, *, run_id: Any, fence: int) -> None:
+        self.opened.append((str(run_id), fence))
+
+
+@pytest.mark.rule("R15")
+def test_an_agent_step_that_is_due_goes_to_the_runs_executor_under_its_fence(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from apps.core.caller import AgentExecutor
+    from apps.runs.domain import executors
+
+    executor = Recording()
+    monkeypatch.setattr(executors, "_executors", {AgentExecutor.SERVICE_MODEL: executor})
+    assert service.call("status")["service"]["ready"] is True
+    run_id = service.operate("run", loomName="agentic", input="x")["run"]["runId"]
+    service.work()
+    assert executor.opened == [(run_id, Run.objects.get(pk=run_id).fence)]
+    assert service.run(run_id)["status"] == "running"
+
+
+@pytest.mark.rule("R14", "R15")
+def test_an_agent_step_whose_executor_went_away_pauses_the_run(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from apps.core.caller import AgentExecutor
+    from apps.runs.domain import executors
+
+    monkeypatch.setattr(executors, "_executors", {AgentExecutor.SERVICE_MODEL: Recording()})
+    run_id = service.operate("run", loomName="agentic", input="x")["run"]["runId"]
+    monkeypatch.setattr(executors, "_executors", {})
+    service.work()
+    paused = service.run(run_id)
+    assert (paused["status"], paused["lastError"]["code"]) == ("paused", "MODEL_REQUEST_FAILED")

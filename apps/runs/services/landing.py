@@ -65,9 +65,18 @@ def land(results: Sequence[SegmentResult], *, now: dt.datetime) -> list[Landed]:
         if len(results) == 1:
             raise
         logger.exception("a batch of %d results could not land together", len(results))
-        return [land([result], now=now)[0] for result in results]
+        return [_land_alone(result, now=now) for result in results]
     reach(Failpoint.AFTER_COMMIT_BEFORE_ACK)
     return landed
+
+
+def _land_alone(result: SegmentResult, *, now: dt.datetime) -> Landed:
+    """One result of a batch that fell apart; what cannot land by itself either is left to its lease's end."""
+    try:
+        return land([result], now=now)[0]
+    except Exception:
+        logger.exception("a result of Run %s could not land", result.leased.run_id)
+        return Landed(accepted=False)
 
 
 def _land_one(result: SegmentResult, *, now: dt.datetime) -> Landed:

@@ -12,6 +12,7 @@ from django.db import transaction
 
 from apps.access.services.credentials import is_live
 from apps.core import conf
+from apps.core.caller import AgentExecutor
 from apps.core.database import database_now, database_time_after, for_update
 from apps.core.errors import LoomError
 from apps.core.failpoints import Failpoint, reach
@@ -43,6 +44,7 @@ class Leased:
     fence: int
     step_seq: int
     loom: LoadedLoom
+    agent_executor: AgentExecutor
     position: Position
     due: Due
     input: Any
@@ -90,6 +92,7 @@ def leased_of(run: Run, loom: LoadedLoom, *, instance_id: uuid.UUID) -> Leased:
         fence=run.fence,
         step_seq=run.step_seq,
         loom=loom,
+        agent_executor=AgentExecutor(run.agent_executor),
         position=changes.position_of(run),
         due=changes.due_of(run),
         input=run.input,

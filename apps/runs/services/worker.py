@@ -20,6 +20,7 @@ from apps.core.database import DATABASE_TROUBLE
 from apps.core.ids import new_id
 from apps.ledger.selectors.instances import current_instance
 from apps.runs.queue import ring
+from apps.runs.services.agent_steps import is_for_an_agent, open_agent_step
 from apps.runs.services.executing import execute
 from apps.runs.services.landing import Landed, SegmentResult, land
 from apps.runs.services.leasing import InstanceEnded, Leased, take_lease
@@ -95,6 +96,9 @@ def work(*, turn_seconds: float = TURN_SECONDS) -> None:
 def _advance(leased: Leased) -> None:
     """Run a Run's segments one after the other until it waits, ends, or has used its fair share."""
     for number in range(1, conf.settings().fair_share + 1):
+        if is_for_an_agent(leased):
+            open_agent_step(leased, now=clock.now())
+            return
         output = execute(leased)
         keep = number < conf.settings().fair_share and not _stopping[0] and not output.abandoned
         landed = _land_surely(SegmentResult(leased, output, keep))
