@@ -58,9 +58,14 @@ def test_a_ring_of_a_transaction_that_is_rolled_back_is_never_heard(
 ) -> None:
     rings: list[float] = []
     monkeypatch.setattr(queue._bell, "ring", rings.append)
-    with pytest.raises(RuntimeError), transaction.atomic():
-        queue.ring_on_commit()
-        raise RuntimeError
+
+    def ring_and_fail() -> None:
+        with transaction.atomic():
+            queue.ring_on_commit()
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        ring_and_fail()
     assert rings == []
 
 
