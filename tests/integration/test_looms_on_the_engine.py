@@ -1,0 +1,66 @@
+"""Whole Looms on the real engine, beside the tester: what an author tries is what the service does."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from apps.runs.models import StepAttempt
+from tests.conftest import Service
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CSV = 'city,amount\nRome,10.5\nOslo,"1,5"\nRome,2\nOslo,abc\n,7\n'
+TOTALS = [{"group": "Oslo", "count": 1, "total": 1.5}, {"group": "Rome", "count": 2, "total": 12.5}]
+
+
+def artifact(service: Service, loom: str, stage: str) -> dict[str, Any]:
+    found: dict[str, Any] = service.call("get_artifact", loomName=loom, stageName=stage)["artifact"]
+    return found
+
+
+def finished(service: Service, run_id: str, seconds: float = 15) -> dict[str, Any]:
+    """The Run once it is over; attempts that are due later are waited for."""
+    deadline = time.monotonic() + seconds
+    while (run := service.run(run_id))["status"] == "queued":
+        assert time.monotonic() < deadline, run
+        service.work()
+        time.sleep(0.02)
+    return run
+
+
+@pytest.mark.rule("R6", "R7", "R12", "S1")
+def test_a_report_of_two_stages_with_a_retry_and_a_loop_is_filed(service: Service) -> None:
+    run = finished(service, service.start("csv_report", csv=CSV, flaky=True))
+    assert (run["status"], run["outcome"]) == ("completed", "done"), run
+    rows = StepAttempt.objects.filter(run_id=run["runId"], kind="step").order_by("step_seq")
+    assert list(rows.values_list("step", "visit", "attempt", "status")) == [
+        ("read", 1, 1, "failed"),
+        ("read", 1, 2, "completed"),
+        ("validate", 1, 1, "completed"),
+        ("repair", 1, 1, "completed"),
+        ("validate", 2, 1, "completed"),
+        ("repair", 2, 1, "completed"),
+        ("validate", 3, 1, "completed"),
+        ("file_rows", 1, 1, "completed"),
+        ("aggregate", 1, 1, "completed"),
+        ("publish", 1, 1, "completed"),
+    ]
+    parsed = artifact(service, "csv_report", "parse")["data"]
+    assert [row["number"] for row in parsed["rows"]] == [1, 2, 3]
+    assert [row["row"] for row in parsed["dropped"]] == [4, 5]
+    report = artifact(service, "csv_report", "report")["data"]
+    assert (report["totals"], report["dropped"], report["currency"]) == (TOTALS, 2, "EUR")
+    record = service.call("get_record", recordId=f"csv-report-{run['runId']}")["record"]
+    assert record["data"] == {"at": report["at"], "groups": ["Oslo", "Rome"]}
+
+
+@pytest.mark.rule("R5", "R7")
+def test_an_empty_report_ends_otherwise_and_an_input_that_does_not_fit_is_refused(service: Service) -> None:
+    run = service.finish("csv_report", csv="")
+    assert (run["status"], run["outcome"], run["results"]["recordIds"]) == ("completed", "empty", [])
+    refused = service.operate("run", loomName="csv_report", input={"csv": 3})["error"]
+    assert refused["code"] == "INVALID_REQUEST"
+    assert [issue["path"] for issue in refused["validation"]["issues"]] == ["/input/csv"]
