@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from apps.runs.models import StepAttempt
-from tests.conftest import Service
+from loomsvc.testing import run_loom
+from tests.conftest import LOOMS, Service
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -64,3 +65,22 @@ def test_an_empty_report_ends_otherwise_and_an_input_that_does_not_fit_is_refuse
     refused = service.operate("run", loomName="csv_report", input={"csv": 3})["error"]
     assert refused["code"] == "INVALID_REQUEST"
     assert [issue["path"] for issue in refused["validation"]["issues"]] == ["/input/csv"]
+
+
+@pytest.mark.rule("R6", "R12")
+def test_async_steps_do_the_same_in_the_tester_and_on_the_engine(service: Service) -> None:
+    played = run_loom(LOOMS / "asynchronous", {})
+    run = finished(service, service.start("asynchronous"))
+    assert (run["status"], run["outcome"]) == (played.status, played.outcome) == ("completed", "done"), run
+    kept = artifact(service, "asynchronous", "main")
+    assert kept["data"] == played.artifact("main")
+    assert kept["revision"] == 3
+    assert kept["data"]["seen"] == {
+        "cancelled": False,
+        "before": False,
+        "missing": [None, None],
+        "staged": {"by": "use"},
+        "latest": {"n": 1},
+        "previous": "used",
+        "landed": {"by": "use"},
+    }
