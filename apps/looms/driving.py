@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -14,7 +15,7 @@ from apps.looms.authoring.values import in_words
 from apps.looms.domain.answers import check_answers, check_confirmation
 from apps.looms.domain.graph import AgentStepSpec, CodeStepSpec
 from apps.looms.domain.retrying import retry_delay
-from apps.looms.domain.routing import End, NextStage, NotHandled, route
+from apps.looms.domain.routing import End, NextStage, NotHandled, loop_limit, route
 from apps.looms.messages import describe_exception, error_names
 from apps.looms.segments import (
     AnswerInput,
@@ -56,7 +57,7 @@ class Driver:
         }
         self._on_step = on_step
         self._on_exception = on_exception
-        self._visits: dict[tuple[str, str], int] = {}
+        self._visits: Counter[tuple[str, str]] = Counter()
         self._ids = 0
 
     def drive(self, until: str | None) -> None:
@@ -67,19 +68,25 @@ class Driver:
         if not self._enter(stage, step):
             return
         for _ in range(MAX_STEPS):
-            result = self._visit(stage, step, previous)
+            self._visits[stage, step] += 1
+            result = self._visit(stage, step, self._visits[stage, step], previous)
             if result is None:
                 return
             outcome, value = result
             after = route(graph, stage=stage, step=step, outcome=outcome)
             if isinstance(after, NotHandled):
-                self._fail(stage, step, "STEP_OUTCOME_NOT_HANDLED", after.message)
+                self._fail(Problem("STEP_OUTCOME_NOT_HANDLED", after.message, stage, step, 1))
                 return
             if until in (step, f"{stage}.{step}"):
                 run.status = "stopped"
                 return
             if isinstance(after, End):
                 run.status, run.outcome = "completed", after.outcome
+                return
+            visit = self._visits[after.stage, after.step] + 1
+            reason = loop_limit(graph, stage=after.stage, step=after.step, visit=visit)
+            if reason is not None:
+                self._fail(Problem("LOOP_LIMIT", reason, stage, step, 1))
                 return
             previous = (value, (stage, step))
             stage, step = after.stage, after.step
@@ -89,13 +96,9 @@ class Driver:
                     return
         raise ScriptMismatch(f"The Run is not over after {MAX_STEPS} Steps.")
 
-    def _visit(self, stage: str, step: str, previous: Previous) -> tuple[str, Any] | None:
+    def _visit(self, stage: str, step: str, visit: int, previous: Previous) -> tuple[str, Any] | None:
         """One Step's outcome and what it leaves for the next; ``None`` when the Run stops here."""
         spec = self._run.loom.graph.step(stage, step)
-        visit = self._visits[stage, step] = self._visits.get((stage, step), 0) + 1
-        if visit > spec.max_visits:
-            self._fail(stage, step, "LOOP_LIMIT", f"It was visited more than {spec.max_visits} times.")
-            return None
         if isinstance(spec, AgentStepSpec):
             return self._agent_step(stage, spec, visit)
         outcome = self._code_step(stage, spec, visit, previous)
@@ -105,16 +108,19 @@ class Driver:
 
     def _enter(self, stage: str, step: str) -> bool:
         """Run a Stage's initializer."""
-        output = run_segment(self._segment(SegmentKind.INITIALIZE, stage, step, 1), on_exception=self._on_exception)
+        output = run_segment(self._segment(SegmentKind.INITIALIZE, stage, step, 1, 0), on_exception=self._on_exception)
         if isinstance(output.ending, Failed):
-            self._fail(stage, step, output.ending.code, output.ending.message)
+            problem = Problem(output.ending.code, output.ending.message, stage, step, 1)
+            self._trace(StepTrace(stage, "initialize", 1, 1, "failed", None, output.log, problem))
+            self._fail(problem)
             return False
         self._run.state = output.state
         return True
 
     def _code_step(self, stage: str, spec: CodeStepSpec, visit: int, previous: Previous) -> str | None:
-        segment = self._segment(SegmentKind.STEP, stage, spec.name, visit)
+        segment = self._segment(SegmentKind.STEP, stage, spec.name, visit, 0)
         segment = replace(segment, previous=previous[0], previous_step=previous[1])
+        number = 0
         while True:
             output = self._attempts(segment, spec)
             if isinstance(output.ending, Outcome):
@@ -126,7 +132,8 @@ class Driver:
                 self._run.status = "waiting"
                 self._run.pending = output.ending if isinstance(output.ending, Ask | Confirm) else None
                 return None
-            again = self._segment(SegmentKind.CONTINUATION, stage, spec.name, visit)
+            number += 1
+            again = self._segment(SegmentKind.CONTINUATION, stage, spec.name, visit, number)
             segment = replace(
                 again,
                 previous=previous[0],
@@ -139,30 +146,34 @@ class Driver:
         """The segment, attempted as often as its Step says; its results have landed."""
         while True:
             output = self._landed(run_segment(segment, on_exception=self._on_exception), segment)
-            self._note(segment, output)
-            if not isinstance(output.ending, Failed):
+            problem = self._note(segment, output)
+            if problem is None or not isinstance(output.ending, Failed):
                 self._run.state = output.state
                 return output
             delay = retry_delay(spec.retry, attempt=segment.attempt, error_names=output.ending.error_names)
             if delay is None:
-                self._fail(segment.stage, segment.step, output.ending.code, output.ending.message, segment.attempt)
+                self._fail(problem)
                 return output
             self._run.now += timedelta(seconds=delay)
             segment = replace(segment, attempt=segment.attempt + 1)
 
     def _landed(self, output: SegmentOutput, segment: SegmentInput) -> SegmentOutput:
         loom = self._run.loom
+        if isinstance(output.ending, Outcome):
+            after = route(loom.graph, stage=segment.stage, step=segment.step, outcome=output.ending.outcome)
+            if isinstance(after, NotHandled):
+                return _refused(segment, output, Failed("STEP_OUTCOME_NOT_HANDLED", after.message, ()))
         try:
             self._run.results.land(output.staged, loom_name=loom.name, stage_name=segment.stage)
         except (ArtifactConflict, RecordConflict) as error:
             message = describe_exception(error, loom.secrets)
-            failed = Failed("STEP_FAILED", message, error_names(type(error), loom.package))
-            return SegmentOutput(failed, segment.state, False, (), (), output.log)
+            return _refused(segment, output, Failed("STEP_FAILED", message, error_names(type(error), loom.package)))
         return output
 
-    def _segment(self, kind: SegmentKind, stage: str, step: str, visit: int) -> SegmentInput:
+    def _segment(self, kind: SegmentKind, stage: str, step: str, visit: int, number: int) -> SegmentInput:
+        """Segment ``number`` (from 0) of a visit."""
         run = self._run
-        key = f"{run.run_id}/{stage}/{step}/{visit}/{self._ids}"
+        place = f"{stage}/{step}/{visit}/{number}"
         return SegmentInput(
             run_id=run.run_id,
             loom=run.loom,
@@ -171,7 +182,7 @@ class Driver:
             step=step,
             visit=visit,
             attempt=1,
-            idempotency_key=key,
+            idempotency_key=f"{run.run_id}/{place}",
             input=run.input,
             previous=None,
             previous_step=None,
@@ -179,7 +190,7 @@ class Driver:
             continuation=None,
             answer=None,
             now=run.now,
-            seed=f"{run.run_id}/{stage}/{step}/{visit}",
+            seed=f"{run.random_seed}/{place}",
             results=run.results,
             cancelled=lambda: False,
             new_id=self._new_id,
@@ -221,7 +232,9 @@ class Driver:
             log += self._call_tool(stage, spec, visit, use, number)
         issues = task.check_output(play.output)
         if issues:
-            self._fail(stage, spec.name, "AGENT_OUTPUT_INVALID", in_words(issues))
+            problem = Problem("AGENT_OUTPUT_INVALID", in_words(issues), stage, spec.name, 1)
+            self._trace(StepTrace(stage, spec.name, visit, 1, "failed", run.state, tuple(log), problem))
+            self._fail(problem)
             return None
         outcome = str(play.output["outcome"])
         self._trace(StepTrace(stage, spec.name, visit, 1, outcome, run.state, tuple(log)))
@@ -256,24 +269,36 @@ class Driver:
 
     # -- notes ---------------------------------------------------------------------------------
 
-    def _note(self, segment: SegmentInput, output: SegmentOutput) -> None:
-        ending = output.ending
+    def _note(self, segment: SegmentInput, output: SegmentOutput) -> Problem | None:
+        """Keep what an attempt came to; its failure, if it is one."""
+        ending, problem = output.ending, None
         if isinstance(ending, Outcome):
             ended = ending.outcome
+        elif isinstance(ending, Failed):
+            ended = "failed"
+            problem = Problem(ending.code, ending.message, segment.stage, segment.step, segment.attempt)
         else:
-            ended = {Ask: "asked", Confirm: "asked", Sleep: "slept", Failed: "failed"}[type(ending)]
+            ended = "slept" if isinstance(ending, Sleep) else "asked"
         self._trace(
-            StepTrace(segment.stage, segment.step, segment.visit, segment.attempt, ended, output.state, output.log)
+            StepTrace(
+                segment.stage, segment.step, segment.visit, segment.attempt, ended, output.state, output.log, problem
+            )
         )
+        return problem
 
     def _trace(self, trace: StepTrace) -> None:
         self._run.steps.append(trace)
         if self._on_step is not None:
             self._on_step(trace)
 
-    def _fail(self, stage: str, step: str, code: str, message: str, attempt: int = 1) -> None:
+    def _fail(self, problem: Problem) -> None:
         self._run.status = "failed"
-        self._run.problem = Problem(code, message, stage, step, attempt)
+        self._run.problem = problem
+
+
+def _refused(segment: SegmentInput, output: SegmentOutput, failed: Failed) -> SegmentOutput:
+    """The segment as one that failed: nothing of it lands."""
+    return SegmentOutput(failed, segment.state, False, (), (), output.log)
 
 
 def _read_answer(wait: Ask | Confirm, given: Any) -> tuple[str, Any, list[Issue]]:

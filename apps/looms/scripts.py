@@ -188,7 +188,7 @@ def _given(given: GivenShape, loom: str) -> MemoryResults:
 
 def _mismatches(expect: ExpectShape, run: LoomRun) -> Iterator[str]:
     if run.problem is not None:
-        stood = f"failed with {run.problem.code}: {run.problem.message}"
+        stood = f"failed in {run.problem.place} with {run.problem.code}: {run.problem.message}"
     else:
         stood = f"ended with {run.outcome!r}" if run.outcome else f"is {run.status}"
     if expect.outcome is not None and run.outcome != expect.outcome:

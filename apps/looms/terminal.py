@@ -33,6 +33,8 @@ def print_step(console: Console, trace: StepTrace) -> None:
     console.print(f"[bold]{trace.stage}.{trace.step}[/]{visit}{attempt} [{style}]{escape(trace.ended)}[/]")
     for line in trace.log:
         console.print(f"    [dim]{line.level}[/] {escape(line.message)}")
+    if trace.problem is not None:
+        console.print(f"    [red]{trace.problem.code}[/] {escape(trace.problem.message)}")
     if trace.state is not None:
         console.print(Pretty(trace.state, max_length=20, max_string=200))
 

@@ -69,6 +69,7 @@ def run_loom(
     results: MemoryResults | None = None,
     until: str | None = None,
     now: dt.datetime = START,
+    random_seed: int = 0,
     environ: Mapping[str, str] | None = None,
     on_step: Callable[[StepTrace], None] | None = None,
     on_exception: Callable[[BaseException], None] | None = None,
@@ -77,7 +78,8 @@ def run_loom(
 
     ``answers`` are given in order, in their wire form (a question list's answer may also be
     ``{id: text or None}``, a confirmation's a bool).  ``agents`` maps a Step's name to what its
-    agent does at each visit.  ``until`` names the Step to stop after.
+    agent does at each visit.  ``until`` names the Step to stop after.  ``now`` is the time at which
+    the Run begins; ``random_seed`` decides what ``step.random`` gives.
 
     Raises :class:`LoomInvalid`, ``ValueError`` for an input that does not fit, and
     :class:`ScriptMismatch`.
@@ -92,6 +94,6 @@ def run_loom(
     issues = loom.check_input(input)
     if issues:
         raise ValueError(f"The input does not fit: {in_words(issues)}")
-    run = LoomRun(loom, input, results=results or MemoryResults(), now=now)
+    run = LoomRun(loom, input, results=results or MemoryResults(), now=now, random_seed=random_seed)
     Driver(run, answers, agents or {}, on_step=on_step, on_exception=on_exception).drive(until)
     return run

@@ -29,11 +29,16 @@ class Problem:
     step: str
     attempt: int
 
+    @property
+    def place(self) -> str:
+        """``stage.step``, and the attempt if it was not the first."""
+        return f"{self.stage}.{self.step}" + (f", attempt {self.attempt}" if self.attempt > 1 else "")
+
 
 @dataclass(frozen=True, slots=True)
 class StepTrace:
-    """One segment or Agent Step: what it ended with (an outcome, ``asked``, ``slept``, ``failed``),
-    and State after it."""
+    """One attempt at a segment, or one Agent Step: what it ended with (an outcome, ``asked``,
+    ``slept``, ``failed``), and State after it.  ``problem`` says why it failed."""
 
     stage: str
     step: str
@@ -42,6 +47,7 @@ class StepTrace:
     ended: str
     state: Any
     log: tuple[LogLine, ...] = ()
+    problem: Problem | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,8 @@ class LoomRun:
     steps: list[StepTrace] = field(default_factory=list)
     results: MemoryResults = field(default_factory=MemoryResults)
     now: dt.datetime = START
+    #: Another seed, other numbers in ``step.random``.
+    random_seed: int = 0
 
     def artifact(self, stage: str) -> Any:
         """The data of a Stage's Artifact, ``None`` when there is none."""

@@ -125,3 +125,26 @@ def test_looms_are_listed() -> None:
     assert code == 0
     assert "capture" in out
     assert "inventory" in json.loads(run("loom_list", "--json")[1])["looms"][1]["loomName"]
+
+
+def test_a_failed_attempt_says_where_and_why(folder: Path) -> None:
+    with (folder / "steps.py").open("a") as file:
+        file.write(
+            '\ndef collect(step):\n    if step.attempt < 3:\n        raise ConnectionError("the line is busy")\n'
+        )
+    out = run("loom_test", folder)[1].splitlines()
+    place = f"    error steps.py, line {len((folder / 'steps.py').read_text().splitlines())}, in collect"
+    why = "    STEP_FAILED ConnectionError: line is busy"
+    assert out[1:4] == ["draft.collect failed", place, why]
+    assert ["draft.collect attempt 2 failed", place, why] == out[5:8]
+    assert "draft.collect attempt 3 failed" in out
+    assert any(line.startswith("    STEP_RESULT_INVALID The Step returned None; ") for line in out)
+    assert any("the Run failed in draft.collect, attempt 3 with STEP_RESULT_INVALID: " in line for line in out)
+
+
+def test_a_failed_initializer_says_where_and_why(folder: Path) -> None:
+    with (folder / "steps.py").open("a") as file:
+        file.write("\ndef start(context):\n    return context.nothing\n")
+    out = run("loom_test", folder)[1]
+    assert "draft.initialize failed\n    error steps.py, line " in out
+    assert "    STEP_FAILED AttributeError: 'StageContext' object has no attribute 'nothing'" in out

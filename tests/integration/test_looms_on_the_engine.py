@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -84,3 +86,38 @@ def test_async_steps_do_the_same_in_the_tester_and_on_the_engine(service: Servic
         "previous": "used",
         "landed": {"by": "use"},
     }
+
+
+LOOPING = """\
+loom: looping
+title: Looping
+description: Never ends.
+entry: main
+stages:
+  main:
+    entry: turn
+    steps:
+      turn: {code: steps:turn, on: {left: left, right: right}}
+      left: {code: steps:back, max_visits: 2, on: {back: turn}}
+      right: {code: steps:back, on: {done: end}}
+    on: {done: end}
+"""
+
+
+@pytest.mark.rule("R7")
+@pytest.mark.parametrize(
+    ("way", "code"), [("left", "LOOP_LIMIT"), ("right", "STEP_OUTCOME_NOT_HANDLED"), ("up", "STEP_OUTCOME_NOT_HANDLED")]
+)
+def test_a_run_that_has_no_way_on_fails_alike_in_the_tester_and_on_the_engine(
+    service: Service, loom_paths: Path, way: str, code: str
+) -> None:
+    folder = loom_paths / "looping"
+    folder.mkdir()
+    (folder / "loom.yaml").write_text(LOOPING)
+    (folder / "steps.py").write_text(
+        'def turn(step):\n    return step.input["way"]\n\ndef back(step):\n    return "back"\n'
+    )
+    played = run_loom(folder, {"way": way}).problem
+    assert played is not None
+    assert played.code == code
+    assert service.finish("looping", way=way)["lastError"] == asdict(played)

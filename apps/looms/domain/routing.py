@@ -1,4 +1,4 @@
-"""What comes after an outcome (R7)."""
+"""What comes after an outcome, and whether a Step may be visited once more (R7)."""
 
 from __future__ import annotations
 
@@ -59,3 +59,9 @@ def route(graph: LoomGraph, *, stage: str, step: str, outcome: str) -> Route:
     if here.on[outcome] == END:
         return End(outcome)
     return NextStage(here.on[outcome], graph.stages[here.on[outcome]].entry)
+
+
+def loop_limit(graph: LoomGraph, *, stage: str, step: str, visit: int) -> str | None:
+    """Why a Step may not be visited for the ``visit``-th time (from 1); ``None`` when it may."""
+    limit = graph.step(stage, step).max_visits
+    return f"Step {stage}.{step} has used up its max_visits of {limit}." if visit > limit else None

@@ -8,7 +8,7 @@ from typing import Any
 
 from apps.looms.domain.graph import AgentStepSpec, CodeStepSpec, LoomGraph, Retry, max_attempts
 from apps.looms.domain.retrying import retry_delay
-from apps.looms.domain.routing import End, NextStage, NextStep, NotHandled, route
+from apps.looms.domain.routing import End, NextStage, NextStep, NotHandled, loop_limit, route
 from apps.runs.domain.facts import Due, Position, RunError
 from apps.runs.domain.statuses import RunErrorCode, SegmentKind
 
@@ -93,13 +93,9 @@ def follow(graph: LoomGraph, position: Position, outcome: str, visits: Mapping[s
 def _enter(graph: LoomGraph, stage: str, step: str, visits: Mapping[str, int], *, enters_stage: bool) -> GoOn | Fail:
     key = _visit_key(stage, step)
     visit = visits.get(key, 0) + 1
-    limit = graph.stages[stage].steps[step].max_visits
-    if visit > limit:
-        return Fail(
-            RunError(
-                RunErrorCode.LOOP_LIMIT, f"Step {key} would be visited for the {visit}th time; its limit is {limit}."
-            )
-        )
+    reason = loop_limit(graph, stage=stage, step=step, visit=visit)
+    if reason is not None:
+        return Fail(RunError(RunErrorCode.LOOP_LIMIT, reason))
     kind = SegmentKind.INITIALIZE if enters_stage else SegmentKind.STEP
     return GoOn(Position(stage, step, visit), Due(kind), {**visits, key: visit}, enters_stage=enters_stage)
 

@@ -116,6 +116,8 @@ def test_retries_move_the_clock_and_keep_the_idempotency_key(tmp_path: Path) -> 
     assert run.state["items"][2] == "2026-01-01T12:00:00+00:00"
     none = run_loom(small_loom(tmp_path, FLAKY, extra=retry.replace("3,", "2,")))
     assert (none.problem.code, none.problem.attempt) == ("STEP_FAILED", 2)
+    assert [one.problem for one in none.steps][-1] == none.problem
+    assert none.steps[0].problem.message == "ConnectionResetError: again"
     other = run_loom(small_loom(tmp_path, FLAKY, extra=retry.replace("ConnectionError", "KeyError")))
     assert other.problem.attempt == 1
 
@@ -130,7 +132,39 @@ def test_unknown_outcomes_and_endless_loops_fail_the_run(tmp_path: Path) -> None
     )
     run = run_loom(folder, {"topic": "x"})
     assert run.problem.code == "LOOP_LIMIT"
+    assert run.problem.message == "Step draft.collect has used up its max_visits of 5."
     assert len(run.steps) == 5
+
+
+@pytest.mark.rule("R6", "R7")
+def test_an_outcome_without_a_route_leaves_nothing(tmp_path: Path) -> None:
+    code = """
+    def run(step):
+        step.put_artifact(1)
+        step.update(items=["lost"])
+        return "Done"
+    """
+    run = run_loom(small_loom(tmp_path, code))
+    assert [(one.ended, one.problem.code) for one in run.steps] == [("failed", "STEP_OUTCOME_NOT_HANDLED")]
+    assert run.artifact("main") is None
+    assert run.state["items"] == []
+
+
+@pytest.mark.rule("R12")
+def test_each_part_of_a_visit_has_a_key_and_random_numbers_of_its_own(tmp_path: Path) -> None:
+    code = """
+    def run(step):
+        step.update(items=[step.idempotency_key, step.random.random()])
+        return step.sleep_until(step.now(), then=woken)
+    def woken(step):
+        step.update(items=[*step.state.items, step.idempotency_key, step.random.random()])
+        return "done"
+    """
+    folder = small_loom(tmp_path, code)
+    first, again, other = (run_loom(folder, random_seed=seed).state["items"] for seed in (0, 0, 1))
+    assert first == again
+    assert first[0] != first[2] and first[1] != first[3]
+    assert first[::2] == other[::2] and first[1::2] != other[1::2]
 
 
 def test_sleeps_move_the_clock(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pdb
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,7 @@ def _report(console: Console, name: str, played: Played) -> dict[str, Any]:
         "mismatches": list(played.mismatches),
         "status": run.status,
         "outcome": run.outcome,
-        "error": None if run.problem is None else {"code": run.problem.code, "message": run.problem.message},
+        "error": None if run.problem is None else asdict(run.problem),
         "steps": run.path(),
         "state": run.state,
     }
@@ -111,5 +112,5 @@ def _report(console: Console, name: str, played: Played) -> dict[str, Any]:
 
 def _ending(run: LoomRun) -> str:
     if run.problem is not None:
-        return f"{run.status}: {run.problem.code}: {run.problem.message}"
+        return f"{run.status} in {run.problem.place} with {run.problem.code}: {run.problem.message}"
     return f"{run.status}: {run.outcome}" if run.outcome else run.status
