@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from apps.core import json_text
 from apps.looms.authoring.refusals import ArtifactConflict, RecordConflict
@@ -25,6 +26,14 @@ class MemoryResults:
         self.records: dict[str, RecordValue] = {}
         #: The last revision that stood at a place; it goes on after a removal.
         self._revisions: dict[tuple[str, str], int] = {}
+
+    def give_artifact(self, artifact_id: str, loom_name: str, stage_name: str, data: Any) -> None:
+        """An Artifact that is there before the Run, at its first revision."""
+        self._put(artifact_id, loom_name, stage_name, data)
+
+    def give_record(self, record_id: str, loom_name: str, stage_name: str, data: Any) -> None:
+        """A Record that is there before the Run."""
+        self.records[record_id] = RecordValue(record_id, loom_name, stage_name, data)
 
     def artifact_at(self, loom_name: str, stage_name: str) -> ArtifactValue | None:
         found = (one for one in self.artifacts.values() if (one.loom_name, one.stage_name) == (loom_name, stage_name))
@@ -72,7 +81,7 @@ class MemoryResults:
             )
         return present
 
-    def _put(self, artifact_id: str, loom_name: str, stage_name: str, data: object) -> None:
+    def _put(self, artifact_id: str, loom_name: str, stage_name: str, data: Any) -> None:
         revision = self._revisions.get((loom_name, stage_name), 0) + 1
         self._revisions[loom_name, stage_name] = revision
         self.artifacts[artifact_id] = ArtifactValue(artifact_id, loom_name, stage_name, revision, data)
@@ -80,6 +89,6 @@ class MemoryResults:
     def _append(self, change: AppendRecord, loom_name: str, stage_name: str) -> None:
         present = self.records.get(change.record_id)
         if present is None:
-            self.records[change.record_id] = RecordValue(change.record_id, loom_name, stage_name, change.data)
+            self.give_record(change.record_id, loom_name, stage_name, change.data)
         elif json_text.canonical(present.data) != json_text.canonical(change.data):
             raise RecordConflict(f"There is a Record {change.record_id} with other data.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -9,15 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from apps.looms.checking.operator_settings import variable
 from apps.looms.checking.yaml_tree import read_yaml
-from apps.looms.diagnostics import Diagnostic, errors_in
+from apps.looms.diagnostics import Diagnostic, did_you_mean, errors_in
 from apps.looms.memory_results import MemoryResults
-from apps.looms.segments import ArtifactValue, RecordValue
 from apps.looms.testing import LoomInvalid, load_folder, run_loom
-from apps.looms.trial import AgentPlay, LoomRun, StepTrace, ToolUse
+from apps.looms.trial import START, AgentPlay, LoomRun, StepTrace, ToolUse
 
 #: In `input` and `settings`: the fresh folder that holds the script's `files`.
 FILES = "{files}"
@@ -28,6 +28,16 @@ def _inside(path: str) -> str:
     if not parts or path.startswith("/") or ".." in parts:
         raise ValueError("name a file inside the folder")
     return path
+
+
+def _moment(text: Any) -> dt.datetime:
+    try:
+        when = dt.datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        when = None
+    if when is None or when.utcoffset() is None:
+        raise ValueError("write a time with its zone, such as 2026-03-01T08:00:00Z")
+    return when.astimezone(dt.UTC)
 
 
 class _Shape(BaseModel):
@@ -90,6 +100,8 @@ class ScriptShape(_Shape):
     description: str | None = None
     input: Any = None
     settings: dict[str, str] = {}
+    now: Annotated[dt.datetime, BeforeValidator(_moment)] = START
+    random_seed: int = 0
     files: dict[Annotated[str, AfterValidator(_inside)], str] = {}
     given: GivenShape = GivenShape()
     agents: dict[str, list[PlayShape]] = {}
@@ -115,14 +127,39 @@ def read_script(text: str, file: str) -> tuple[ScriptShape | None, list[Diagnost
     except ValidationError as error:
         found: list[Diagnostic] = []
         for detail in error.errors(include_url=False):
-            place = ".".join(str(part) for part in detail["loc"]) or "the script"
-            line = document.line(tuple(detail["loc"]))
-            found.append(Diagnostic.error(file, line, f"`{place}`: {detail['msg'].lower()}.", _keys(detail["type"])))
+            location = detail["loc"]
+            place = ".".join(str(part) for part in location) or "the script"
+            message, hint = f"`{place}`: {_plain(detail['msg'])}.", None
+            if detail["type"] == "extra_forbidden":
+                keys = _shape_at(location).model_fields
+                message, hint = f"`{place}` is no key of a script.", did_you_mean(str(location[-1]), keys)
+            elif detail["type"] == "missing":
+                message, hint = f"`{place}` is missing.", f"Add `{location[-1]}:`."
+            found.append(Diagnostic.error(file, document.line(location), message, hint))
         return None, found
 
 
-def _keys(kind: str) -> str | None:
-    return f"A script has: {', '.join(ScriptShape.model_fields)}." if kind == "extra_forbidden" else None
+def _plain(message: str) -> str:
+    message = message.removeprefix("Value error, ")
+    return message[0].lower() + message[1:]
+
+
+def _shape_at(location: tuple[int | str, ...]) -> type[_Shape]:
+    """The shape that has the key at ``location``."""
+    match location[:-1]:
+        case ("agents", _, _, "calls", _):
+            return CallShape
+        case ("agents", _, _):
+            return PlayShape
+        case (_, "artifacts" | "records", _):
+            return ResultShape
+        case ("expect", "error"):
+            return ErrorShape
+        case ("given",):
+            return GivenShape
+        case ("expect",):
+            return ExpectShape
+    return ScriptShape
 
 
 def play_script(
@@ -152,6 +189,8 @@ def play_script(
             agents={step: [_play(play) for play in plays] for step, plays in script.agents.items()},
             results=_given(script.given, name),
             until=until,
+            now=script.now,
+            random_seed=script.random_seed,
             on_step=on_step,
             on_exception=on_exception,
         )
@@ -179,10 +218,10 @@ def _given(given: GivenShape, loom: str) -> MemoryResults:
     results = MemoryResults()
     for number, one in enumerate(given.artifacts, start=1):
         key = one.id or f"given-{number}"
-        results.artifacts[key] = ArtifactValue(key, one.loom or loom, one.stage, 1, one.data)
+        results.give_artifact(key, one.loom or loom, one.stage, one.data)
     for number, one in enumerate(given.records, start=1):
         key = one.id or f"given-{number}"
-        results.records[key] = RecordValue(key, one.loom or loom, one.stage, one.data)
+        results.give_record(key, one.loom or loom, one.stage, one.data)
     return results
 
 

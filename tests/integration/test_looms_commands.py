@@ -134,7 +134,7 @@ def test_a_failed_attempt_says_where_and_why(folder: Path) -> None:
         )
     out = run("loom_test", folder)[1].splitlines()
     place = f"    error steps.py, line {len((folder / 'steps.py').read_text().splitlines())}, in collect"
-    why = "    STEP_FAILED ConnectionError: line is busy"
+    why = "    STEP_FAILED ConnectionError: the line is busy"
     assert out[1:4] == ["draft.collect failed", place, why]
     assert ["draft.collect attempt 2 failed", place, why] == out[5:8]
     assert "draft.collect attempt 3 failed" in out

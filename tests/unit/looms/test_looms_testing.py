@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +226,59 @@ def test_what_is_not_as_expected_is_told(old: str, new: str, mismatch: str, tmp_
     script, _ = read_script(SCRIPT.replace(old, new), "x.yaml")
     found = play_script(write_loom(tmp_path / "notes"), script).mismatches
     assert any(mismatch in one for one in found), found
+
+
+def test_a_script_sets_the_time_the_seed_and_what_is_there_before(tmp_path: Path) -> None:
+    code = """
+    def run(step):
+        before = step.artifacts.get("small", "main")
+        step.update(items=[before.revision, step.now().isoformat(), step.random.random()])
+        step.put_artifact(2)
+        return "done"
+    """
+    small_loom(tmp_path, code)
+    folder = next(tmp_path.glob("small*"))
+    text = """
+    now: 2026-03-01T08:00:00+01:00
+    random_seed: 7
+    given: {artifacts: [{stage: main, data: 1}]}
+    expect: {outcome: done}
+    """
+    script, problems = read_script(textwrap.dedent(text), "x.yaml")
+    assert problems == []
+    played = play_script(folder, script)
+    assert played.mismatches == ()
+    revision, now, number = played.run.state["items"]
+    assert (revision, now) == (1, "2026-03-01T07:00:00+00:00")
+    assert number != play_script(folder, script.model_copy(update={"random_seed": 8})).run.state["items"][2]
+    assert played.run.results.artifact_at("small", "main").revision == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "suggestion"),
+    [
+        ("nows: 1", "`nows` is no key of a script.", "Did you mean `now`?"),
+        ("given: {now: 1}", "`given.now` is no key of a script.", "There is: artifacts, records."),
+        ("expect: {outcom: a}", "`expect.outcom` is no key of a script.", "Did you mean `outcome`?"),
+        ("expect: {error: {kode: a}}", "`expect.error.code` is missing.", "Add `code:`."),
+        ("expect: {records: [{stages: a}]}", "`expect.records.0.stage` is missing.", "Add `stage:`."),
+        ("agents: {a: [{outputs: {}}]}", "`agents.a.0.output` is missing.", "Add `output:`."),
+        (
+            "agents: {calls: [{output: {}, calls: [{tool: a, inputs: 1}]}]}",
+            "`agents.calls.0.calls.0.inputs` is no key of a script.",
+            "Did you mean `input`?",
+        ),
+        ("now: 2026-03-01", "`now`: write a time with its zone, such as 2026-03-01T08:00:00Z.", None),
+        ("now: 5", "`now`: write a time with its zone, such as 2026-03-01T08:00:00Z.", None),
+        ("answers: 5", "`answers`: input should be a valid list.", None),
+    ],
+)
+def test_a_script_with_a_mistake_is_told_the_keys_that_belong_there(
+    line: str, message: str, suggestion: str | None
+) -> None:
+    script, problems = read_script(line, "x.yaml")
+    assert script is None
+    assert (message, suggestion) in [(one.message, one.suggestion) for one in problems]
 
 
 @pytest.mark.parametrize(
