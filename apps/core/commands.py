@@ -11,6 +11,9 @@ from rich.console import Console
 
 from apps.core.errors import LoomError
 
+#: How wide a result that goes to a file may get.
+FILE_CELLS = 1000
+
 
 class LoomsvcCommand(BaseCommand):
     """Takes ``--data``, and says in one line what was wrong."""
@@ -51,8 +54,9 @@ class ServiceCommand(LoomsvcCommand):
 
     @property
     def console(self) -> Console:
-        """Where the result goes; plain text when it is no terminal."""
-        return Console(file=cast("IO[str]", self.stdout._out), highlight=False, soft_wrap=True)
+        """Where the result goes; plain text with no line cut when it is no terminal."""
+        file = cast("IO[str]", self.stdout._out)
+        return Console(file=file, highlight=False, soft_wrap=True, width=None if file.isatty() else FILE_CELLS)
 
     def print_json(self, body: Any) -> None:
         """The result for a script."""
