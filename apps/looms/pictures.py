@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.tree import Tree
 
 from apps.looms.domain.durations import format_duration
-from apps.looms.domain.graph import AgentStepSpec, LoomGraph, StageSpec, StepSpec
+from apps.looms.domain.graph import DEFAULT_MAX_VISITS, AgentStepSpec, CodeStepSpec, LoomGraph, StageSpec, StepSpec
 from apps.looms.domain.names import END
 
 
@@ -49,13 +49,16 @@ def _node(graph: LoomGraph, stage: StageSpec, outcome: str, target: str) -> str:
 
 
 def tree(graph: LoomGraph) -> Tree:
-    """Stages, Steps and routes for a terminal."""
-    root = Tree(f"[bold]{escape(graph.loom)}[/] {escape(graph.title)}")
+    """Stages, Steps, what they declare, and routes, for a terminal; in the words of ``loom.yaml``."""
+    exclusive = " [dim](exclusive)[/]" if graph.exclusive else ""
+    root = Tree(f"[bold]{escape(graph.loom)}[/] {escape(graph.title)}{exclusive}")
     for stage in graph.stages.values():
-        entry = " [dim](entry)[/]" if stage.name == graph.entry else ""
-        branch = root.add(f"Stage [bold cyan]{stage.name}[/]{entry}")
+        branch = root.add(f"Stage [bold cyan]{stage.name}[/]{_entry(stage.name == graph.entry)}")
         for step in stage.steps.values():
-            leaf = branch.add(_step_line(step, is_entry=step.name == stage.entry))
+            leaf = branch.add(f"{_step(step)}{_entry(step.name == stage.entry)}")
+            declared = "; ".join(_declared(step))
+            if declared:
+                leaf.add(f"[dim]{escape(declared)}[/]")
             for outcome, target in step.on.items():
                 leaf.add(f"{escape(outcome)} → {escape(target)}")
         for outcome, target in stage.on.items():
@@ -63,15 +66,28 @@ def tree(graph: LoomGraph) -> Tree:
     return root
 
 
-def _step_line(step: StepSpec, *, is_entry: bool) -> str:
+def _entry(is_entry: bool) -> str:
+    return " [dim](entry)[/]" if is_entry else ""
+
+
+def _step(step: StepSpec) -> str:
     if isinstance(step, AgentStepSpec):
-        parts = [f"agent [bold magenta]{step.name}[/] ({escape(step.agent)})"]
-    else:
-        parts = [f"code [bold green]{step.name}[/] ({escape(step.code)})"]
-        if step.retry is not None:
-            parts.append(f"{step.retry.attempts} attempts")
-        if step.rerun_on_interrupt:
-            parts.append("rerun on interrupt")
+        return f"agent [bold magenta]{step.name}[/] ({escape(step.agent)})"
+    return f"code [bold green]{step.name}[/] ({escape(step.code)})"
+
+
+def _declared(step: StepSpec) -> Iterator[str]:
+    """What differs from the defaults."""
+    if isinstance(step, AgentStepSpec) and step.model is not None:
+        yield f"model {step.model}"
     if step.timeout_seconds is not None:
-        parts.append(f"timeout {format_duration(step.timeout_seconds)}")
-    return ", ".join(parts) + (" [dim](entry)[/]" if is_entry else "")
+        yield f"timeout {format_duration(step.timeout_seconds)}"
+    if isinstance(step, CodeStepSpec):
+        if step.retry is not None:
+            errors = "" if step.retry.errors is None else f" on {', '.join(step.retry.errors)}"
+            backoff = format_duration(step.retry.backoff_seconds)
+            yield f"retry {step.retry.attempts} attempts{errors}, backoff {backoff}"
+        if step.rerun_on_interrupt:
+            yield "on_interrupt rerun"
+    if step.max_visits != DEFAULT_MAX_VISITS:
+        yield f"max_visits {step.max_visits}"

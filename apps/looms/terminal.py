@@ -13,6 +13,8 @@ from rich.pretty import Pretty
 from apps.looms.diagnostics import Diagnostic, Severity
 from apps.looms.trial import StepTrace
 
+#: A State that is wider is written over several lines.
+_STATE_CELLS = 100
 _STYLE = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
 
 
@@ -36,7 +38,8 @@ def print_step(console: Console, trace: StepTrace) -> None:
     if trace.problem is not None:
         console.print(f"    [red]{trace.problem.code}[/] {escape(trace.problem.message)}")
     if trace.state is not None:
-        console.print(Pretty(trace.state, max_length=20, max_string=200))
+        width = min(console.width, _STATE_CELLS)
+        console.print(Pretty(trace.state, max_length=20, max_string=200), width=width)
 
 
 @contextlib.contextmanager

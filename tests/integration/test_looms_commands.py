@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,16 @@ from tests.unit.looms.loom_folders import write_loom
 from tests.unit.looms.test_looms_testing import SCRIPT
 
 
-def run(name: str, *arguments: object) -> tuple[int, str]:
-    """Exit code and what was written to stdout."""
-    out = io.StringIO()
+class Terminal(io.StringIO):
+    """A stdout that somebody looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def run(name: str, *arguments: object, out: io.StringIO | None = None) -> tuple[int, str]:
+    """Exit code and what was written to stdout, a file unless ``out`` is something else."""
+    out = out or io.StringIO()
     try:
         call_command(name, *map(str, arguments), stdout=out, stderr=io.StringIO())
     except SystemExit as stop:
@@ -62,6 +70,20 @@ def test_a_graph_is_drawn(folder: Path) -> None:
     assert "Stage draft (entry)" in run("loom_graph", folder)[1]
     assert run("loom_graph", "--mermaid", folder)[1].startswith("flowchart TD")
     assert json.loads(run("loom_graph", "--json", folder)[1])["graph"]["entry"] == "draft"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_graph_is_drawn_whole_whether_or_not_a_terminal_shows_it(
+    folder: Path, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared = "timeout 30s; retry 3 attempts on ConnectionError, backoff 1s; on_interrupt rerun; max_visits 5"
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert f"├── {declared}\n" in run("loom_graph", folder)[1]
+    monkeypatch.setenv("NO_COLOR", "1")
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", run("loom_graph", folder, out=Terminal())[1])
+    assert max(len(line) for line in shown.splitlines()) <= width
+    words = " ".join(line.strip("│├└─ ") for line in shown.splitlines())
+    assert declared in words
 
 
 def test_scripts_are_played_and_state_is_shown_after_each_step(folder: Path) -> None:

@@ -53,3 +53,19 @@ def test_a_graph_as_json_is_complete(tmp_path: Path) -> None:
         "onInterrupt": "rerun",
     }
     assert (write["kind"], write["agent"], write["model"], write["timeout"]) == ("agent", "writer", "writing", "2h")
+
+
+def test_the_tree_says_what_a_step_declares_beside_its_routes(tmp_path: Path) -> None:
+    console = Console(width=200, record=True)
+    console.print(
+        tree(load(write_loom(tmp_path / "notes", loom_yaml=("entry: draft", "entry: draft\nexclusive: true"))).graph)
+    )
+    lines = [line.strip("│├└─ ") for line in console.export_text().splitlines()]
+    assert lines[0] == "notes Notes (exclusive)"
+    collect = lines.index("code collect (steps:collect) (entry)")
+    assert lines[collect + 1] == (
+        "timeout 30s; retry 3 attempts on ConnectionError, backoff 1s; on_interrupt rerun; max_visits 5"
+    )
+    assert lines[collect + 2] == "ready → write"
+    assert lines[lines.index("agent write (writer)") + 1] == "model writing; timeout 2h"
+    assert lines[lines.index("code review (steps:review)") + 1] == "approved → end"

@@ -37,4 +37,4 @@ class Command(ServiceCommand):
         elif mermaid:
             self.stdout.write(mermaid_text(graph))
         else:
-            self.console.print(tree(graph))
+            self.console.print(tree(graph), soft_wrap=False)

@@ -28,7 +28,7 @@ class Command(ServiceCommand):
             title = escape(entry.loom.graph.title) if entry.loom else ""
             release = entry.loom.digest[:12] if entry.loom else ""
             table.add_row(escape(entry.name), title, f"[{style}]{entry.status.value}[/]", release)
-        self.console.print(table)
+        self.console.print(table, soft_wrap=False)
         for entry in entries:
             if entry.diagnostics:
                 self.console.print(f"[bold]{escape(entry.name)}[/]")
