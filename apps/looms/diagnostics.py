@@ -8,6 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+#: Names that a suggestion lists.
+MAX_LISTED = 12
+
 
 class Severity(enum.StrEnum):
     """What a diagnostic means for the Loom."""
@@ -56,10 +59,15 @@ def errors_in(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     return [diagnostic for diagnostic in diagnostics if diagnostic.severity is Severity.ERROR]
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``Did you mean `entry`?``, or the list of what there is."""
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """``Did you mean `entry`?``, if there is anything like it."""
+    found = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return f"Did you mean `{found[0]}`?" if found else None
+
+
+def did_you_mean(name: str, known: Iterable[str], *, otherwise: str = "There is none.") -> str:
+    """``Did you mean `entry`?``, or what there is; ``otherwise`` when there is nothing."""
     names = list(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    if close:
-        return f"Did you mean `{close[0]}`?"
-    return f"There is: {', '.join(names)}." if names else "There is none."
+    more = ", …" if len(names) > MAX_LISTED else ""
+    listed = f"There is: {', '.join(names[:MAX_LISTED])}{more}." if names else otherwise
+    return closest(name, names) or listed

@@ -10,7 +10,7 @@ from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 
-from apps.looms.checking.loom_file import LOOM_FILE
+from apps.looms.domain.names import LOOM_FILE
 from apps.looms.packages import is_left_out
 
 ENTRY_POINTS = "loomsvc.looms"

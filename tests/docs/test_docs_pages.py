@@ -170,7 +170,7 @@ def test_the_members_of_a_code_step_are_those_of_the_class() -> None:
 
 
 def test_the_keys_of_loom_yaml_are_those_of_the_code() -> None:
-    from apps.looms.checking.loom_file import AgentShape, CodeShape, LoomShape, RetryShape, StageShape
+    from apps.looms.checking.shapes import AgentShape, CodeShape, LoomShape, RetryShape, StageShape
 
     page = REFERENCE / "loom-yaml.md"
     rows = [(row["key"], row["needed"]) for row in table(page, "key", "needed", "says")]

@@ -56,7 +56,8 @@ def _skill(name: str, path: Path, symbols: Symbols, files: PackageFiles) -> Skil
     folder = f"skills/{name}/"
     if folder + SKILL_FILE not in files:
         known = sorted({file.split("/")[1] for file in files if file.startswith("skills/") and file.count("/") > 1})
-        symbols.report(path, f"There is no {folder}{SKILL_FILE} in this folder.", did_you_mean(name, known))
+        hint = did_you_mean(name, known, otherwise="Make this file.")
+        symbols.report(path, f"There is no {folder}{SKILL_FILE} in this folder.", hint)
         return None
     read = _markdown(files, folder + SKILL_FILE, symbols.problems)
     if read is None:
@@ -73,7 +74,8 @@ def read_task(stage: str, spec: AgentStepSpec, symbols: Symbols, files: PackageF
     front = None
     if file not in files:
         known = [name[7:-3] for name in files if name.startswith("agents/") and name.endswith(".md")]
-        symbols.report((*path, "agent"), f"There is no {file} in this folder.", did_you_mean(spec.agent, known))
+        hint = did_you_mean(spec.agent, known, otherwise="Make this file.")
+        symbols.report((*path, "agent"), f"There is no {file} in this folder.", hint)
     else:
         front = _markdown(files, file, symbols.problems)
     skills = [_skill(name, (*path, "skills", i), symbols, files) for i, name in enumerate(spec.skills)]

@@ -15,14 +15,14 @@ from pydantic import BaseModel
 
 from apps.looms.checking.agents import read_task
 from apps.looms.checking.graph_rules import check_graph
-from apps.looms.checking.loom_file import LOOM_FILE, read_loom_file
+from apps.looms.checking.loom_file import read_loom_file
 from apps.looms.checking.operator_settings import read_settings
 from apps.looms.checking.requirements import check_requirements
 from apps.looms.checking.symbols import Symbols, syntax_problems
 from apps.looms.checking.yaml_tree import Document, Path, read_yaml
-from apps.looms.diagnostics import Diagnostic, did_you_mean, errors_in
+from apps.looms.diagnostics import Diagnostic, errors_in
 from apps.looms.domain.graph import AgentStepSpec, CodeStepSpec, LoomGraph, StageSpec, StepSpec
-from apps.looms.domain.names import NAME
+from apps.looms.domain.names import LOOM_FILE, NAME
 from apps.looms.importing import close_package, is_open, open_package, package_name
 from apps.looms.loaded import AgentTask, LoadedLoom
 from apps.looms.packages import PackageFiles, digest_of, read_folder, unpack
@@ -68,10 +68,7 @@ def check_files(
 ) -> Checked:
     """Check a package given as its files; ``problems`` are those met while reading them."""
     if LOOM_FILE not in files:
-        others = [path for path in files if path.endswith((".yaml", ".yml")) and "/" not in path]
-        missing = Diagnostic.error(
-            LOOM_FILE, None, "There is no loom.yaml in this folder.", did_you_mean(LOOM_FILE, others)
-        )
+        missing = Diagnostic.error(LOOM_FILE, None, "There is no loom.yaml in this folder.", _instead(files))
         return Checked(folder_name, files, None, None, (*problems, missing))
     try:
         document, found = read_yaml(files[LOOM_FILE].decode("utf-8"), LOOM_FILE)
@@ -93,6 +90,17 @@ def check_files(
         loom, found = _load(files, graph, document, requires, releases_dir, environ, is_sound=not errors_in(problems))
         problems += found
     return Checked(name, files, graph, loom, tuple(dict.fromkeys(problems)))
+
+
+def _instead(files: PackageFiles) -> str:
+    """What to do about a folder without a ``loom.yaml``."""
+    for path in files:
+        if path.endswith(f"/{LOOM_FILE}"):
+            return f"Name the Loom's own folder, `{path.removesuffix(f'/{LOOM_FILE}')}` in this one."
+    for path in files:
+        if path.endswith((".yaml", ".yml")) and "/" not in path:
+            return f"Rename `{path}`, if it is the graph."
+    return "Make one: it is the graph of the Loom."
 
 
 def _name_in(document: Document, folder_name: str) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from apps.looms.checking.loom_file import LOOM_FILE
 from apps.looms.checking.yaml_tree import Document, Path
 from apps.looms.diagnostics import Diagnostic, did_you_mean
 from apps.looms.domain.graph import AgentStepSpec, LoomGraph, StageSpec
-from apps.looms.domain.names import END
+from apps.looms.domain.names import END, LOOM_FILE
 
 
 def check_graph(graph: LoomGraph, document: Document) -> list[Diagnostic]:

@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from apps.looms.checking.loom_file import LOOM_FILE
 from apps.looms.diagnostics import Diagnostic
+from apps.looms.domain.names import LOOM_FILE
 
 
 def variable(loom: str, field: str) -> str:

@@ -7,9 +7,9 @@ from importlib import metadata
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from apps.looms.checking.loom_file import LOOM_FILE
 from apps.looms.checking.yaml_tree import Document
 from apps.looms.diagnostics import Diagnostic
+from apps.looms.domain.names import LOOM_FILE
 
 
 def installed_version(name: str) -> str | None:

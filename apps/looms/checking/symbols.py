@@ -10,7 +10,6 @@ import ast
 import builtins
 import importlib
 import inspect
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path as FilePath
 from typing import Any
@@ -19,9 +18,10 @@ from pydantic import BaseModel, RootModel
 
 from apps.looms.authoring import ArtifactConflict
 from apps.looms.authoring.tools import Tool, ToolUnusable, declared_tool
-from apps.looms.checking.loom_file import LOOM_FILE
+from apps.looms.checking.import_problems import import_problem, inside_of, modules_in, names_in
 from apps.looms.checking.yaml_tree import Document, Path
-from apps.looms.diagnostics import Diagnostic, did_you_mean
+from apps.looms.diagnostics import Diagnostic, closest, did_you_mean
+from apps.looms.domain.names import LOOM_FILE
 from apps.looms.importing import import_module
 from apps.looms.messages import describe_exception, error_names
 from apps.looms.packages import PackageFiles
@@ -29,6 +29,9 @@ from apps.looms.secret_values import SecretValues
 
 #: Exceptions that `errors:` may name without their module, beside those built in.
 _BARE = {"ArtifactConflict": ArtifactConflict}
+_BUILT_IN = [
+    name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
+]
 
 
 class Symbols:
@@ -56,8 +59,7 @@ class Symbols:
         if module is None:
             return None
         if not hasattr(module, name):
-            known = [one for one in vars(module) if not one.startswith("_")]
-            hint = did_you_mean(name, known) if known else f"Define `{name}` there."
+            hint = did_you_mean(name, names_in(module), otherwise=f"Define `{name}` there.")
             self.report(path, f"`{reference}`: {self._file(module_name)} defines no `{name}`.", hint)
             return None
         self.names[reference] = getattr(module, name)
@@ -80,7 +82,8 @@ class Symbols:
             found.model_rebuild()
             found.model_json_schema()
         except Exception as error:
-            reason = describe_exception(error, SecretValues())
+            # pydantic's own text goes on with a link.
+            reason = describe_exception(error, SecretValues()).partition("  For further information")[0]
             self.report(path, f"`{reference}` has no JSON Schema: {reason}", "Use types that JSON can carry.")
             return None
         return found
@@ -129,6 +132,7 @@ class Symbols:
         found = self._exception_class(name)
         if not (isinstance(found, type) and issubclass(found, BaseException)):
             hint = "Name a built-in exception, or module.Class of an installed package or of this Loom."
+            hint = closest(name, [*_BUILT_IN, *_BARE]) or hint
             self.report(path, f"`{name}` is no exception class that can be imported.", hint)
             return None
         names = error_names(found, self.package)
@@ -160,8 +164,8 @@ class Symbols:
             return self._modules[name]
         self._modules[name] = None
         if self._file(name) not in self._files:
-            modules = [file.removesuffix(".py").replace("/", ".") for file in self._files if file.endswith(".py")]
-            self.report(path, f"There is no {self._file(name)} in this folder.", did_you_mean(name, modules))
+            hint = did_you_mean(name, modules_in(self._files), otherwise=f"Make a file {self._file(name)}.")
+            self.report(path, f"There is no {self._file(name)} in this folder.", hint)
             return None
         try:
             self._modules[name] = import_module(self.package, name)
@@ -171,27 +175,11 @@ class Symbols:
 
     def import_problem(self, error: BaseException, file: str) -> Diagnostic:
         """What an import raised, at the innermost line of the Loom's own files."""
-        line: int | None = None
-        for frame in traceback.extract_tb(error.__traceback__):
-            inside = self._inside(frame.filename)
-            if inside is not None:
-                file, line = inside, frame.lineno
-        if isinstance(error, SyntaxError) and (inside := self._inside(error.filename or "")):
-            file, line = inside, error.lineno
-        message = f"Importing it raised {describe_exception(error, SecretValues())}"
-        hint = "Modules of a Loom only define things: do work in Steps."
-        if isinstance(error, ImportError):
-            hint = "Install the package and name it in `requires`, or correct the import."
-        return Diagnostic.error(file, line, message, hint)
-
-    def _inside(self, filename: str) -> str | None:
-        """The path inside the Loom of a file of the unpacked copy."""
-        path = FilePath(filename)
-        return path.relative_to(self._folder).as_posix() if path.is_relative_to(self._folder) else None
+        return import_problem(error, file, package=self.package, folder=self._folder, files=self._files)
 
     def _place_of(self, function: Any) -> tuple[str, int | None]:
         code = getattr(inspect.unwrap(function), "__code__", None)
-        inside = None if code is None else self._inside(code.co_filename)
+        inside = None if code is None else inside_of(self._folder, code.co_filename)
         return (LOOM_FILE, None) if code is None or inside is None else (inside, code.co_firstlineno)
 
 

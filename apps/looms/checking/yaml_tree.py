@@ -103,7 +103,9 @@ def read_yaml(text: str, file: str, *, first_line: int = 1) -> tuple[Document | 
         mark = error.problem_mark or error.context_mark
         line = first_line if mark is None else int(mark.line) + first_line
         problem = str(error.problem or error.context or "it cannot be read").rstrip(".")
-        reader.note(line, f"This is no valid YAML: {problem}.", "Check indentation, colons and quotes.")
+        is_tab = "character '\\t'" in problem
+        hint = "Indent with spaces, not with tabs." if is_tab else "Check indentation, colons and quotes."
+        reader.note(line, f"This is no valid YAML: {problem}.", hint)
         return None, reader.problems
     except (YAMLError, ValueError) as error:
         problem = str(error).splitlines()[0] if str(error) else type(error).__name__

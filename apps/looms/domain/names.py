@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+#: The file that makes a folder a Loom.
+LOOM_FILE = "loom.yaml"
 #: A Loom's, a Stage's or a Step's name.
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 #: Where a route ends; never the name of a Stage or a Step.

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apps.looms.checking.shape_problems import _PURPOSES
+from apps.looms.checking.shapes import AgentShape, CodeShape, LoomShape, RetryShape, StageShape
 from apps.looms.checking.yaml_tree import read_yaml
-from apps.looms.diagnostics import Severity
+from apps.looms.diagnostics import Severity, did_you_mean
 from tests.unit.looms.loom_folders import SCHEMAS, STEPS, STYLE, TOOLS, WRITER, YAML, check, load, write_loom
 
 
@@ -90,7 +92,12 @@ GRAPH_ERRORS = {
     "a bare number as timeout": ("timeout: 30s", "timeout: 30", "timeout: 30", "must be a text", "30s"),
     "a wrong duration": ("timeout: 30s", "timeout: half an hour", "half", "half an hour", "1h30m"),
     "no time at all": ("timeout: 30s", "timeout: 0s", "timeout: 0s", "cannot be used", "longer than 0s"),
-    "no attempts": ("attempts: 3", "attempts: 0", "attempts: 0", "greater than or equal to 1", ""),
+    "no attempts": ("attempts: 3", "attempts: 0", "attempts: 0", "attempts: 0` cannot be used", "at least 1"),
+    "too many attempts": ("attempts: 3", "attempts: 300", "attempts: 300", "300` cannot be used", "at most 100"),
+    "no title": ("title: Notes\n", "", "loom: notes", "The Loom lacks the key `title`.", "what people call it"),
+    "a title without a text": ("title: Notes", "title:", "title:", "`title` has no value", "what people call it"),
+    "a Step without routes": ("        on: {done: end}", "", "      file:", "steps.file` lacks the key `on`", "done"),
+    "no exception to retry": ("[ConnectionError]", "[]", "retry:", "retry.errors` is empty", "at least one"),
     "attempts in words": ("attempts: 3", "attempts: three", "attempts: three", "whole number", "whole number"),
     "a wrong on_interrupt": (
         "rerun",
@@ -99,7 +106,13 @@ GRAPH_ERRORS = {
         "`stages.draft.steps.collect.on_interrupt: again`",
         "fail or rerun",
     ),
-    "no routes": ("on: {approved: end, revise: write}", "on: {}", "on: {}", "`stages.draft.steps.review.on`", ""),
+    "no routes": (
+        "on: {approved: end, revise: write}",
+        "on: {}",
+        "on: {}",
+        "`stages.draft.steps.review.on` is empty",
+        "one",
+    ),
     "routes as a list": (
         "on: {approved: end, revise: write}",
         "on: [approved]",
@@ -218,9 +231,15 @@ GRAPH_ERRORS = {
         "[ConectionError]",
         "ConectionError",
         "no exception class",
+        "`ConnectionError`",
+    ),
+    "a class that is no exception": (
+        "[ConnectionError]",
+        "[pathlib.Path]",
+        "pathlib",
+        "no exception class",
         "module.Class",
     ),
-    "a class that is no exception": ("[ConnectionError]", "[pathlib.Path]", "pathlib", "no exception class", ""),
     "a wrong requirement": (
         "entry: draft\n",
         "entry: draft\nrequires: ['>=2']\n",
@@ -243,7 +262,7 @@ GRAPH_ERRORS = {
         "Install",
     ),
     "no YAML": ("title: Notes", "title: [Notes", "description", "no valid YAML", ""),
-    "a tab": ("entry: draft\n", "entry: draft\n\tx: 1\n", "\tx", "no valid YAML", ""),
+    "a tab": ("entry: draft\n", "entry: draft\n\tx: 1\n", "\tx", "no valid YAML", "spaces"),
 }
 
 
@@ -353,6 +372,58 @@ FILE_ERRORS = {
     "nothing": ({"loom.yaml": ""}, "loom.yaml", 1, "lacks the key `loom`"),
     "a tag": ({"loom.yaml": "loom: !!python/name:os.system x\n"}, "loom.yaml", 1, "no valid YAML"),
 }
+
+
+IMPORTS = {
+    "from .schemas import Draf": "Did you mean `Draft`?",
+    "from .schemas import Nothing": "There is: Input, Settings, Draft, Written, Saved.",
+    "from .schema import Draft": "Did you mean `schemas`?",
+    "from schemas import Draft": "Files of a Loom import each other with a dot: `from .schemas import …`.",
+    "from decimal import Decimol": "Did you mean `Decimal`?",
+    "from decimal import zzz": "Correct the name, or install a version of the package that has it.",
+    "import no_such_module_x": "Install the package and name it in `requires`, or correct the name.",
+    "1 / 0": "Modules of a Loom only define things: do work in Steps.",
+}
+
+
+@pytest.mark.parametrize("line", IMPORTS)
+def test_an_import_that_fails_has_a_cure_that_fits(line: str, tmp_path: Path) -> None:
+    checked = check(write_loom(tmp_path / "notes", {"steps.py": line + "\n" + STEPS}))
+    assert [(d.place, d.suggestion) for d in checked.diagnostics][:1] == [("steps.py:1", IMPORTS[line])]
+
+
+def test_files_that_import_each_other_are_told_so(tmp_path: Path) -> None:
+    folder = write_loom(tmp_path / "notes", {"schemas.py": "from .steps import publish\n" + SCHEMAS})
+    hints = [d.suggestion for d in check(folder).diagnostics]
+    assert "Two files import each other: move what both need into a third." in hints
+
+
+@pytest.mark.parametrize(
+    ("files", "cure"),
+    [
+        ({}, "Make one: it is the graph of the Loom."),
+        ({"loom.yml": YAML}, "Rename `loom.yml`, if it is the graph."),
+        ({"inner/notes/loom.yaml": YAML}, "Name the Loom's own folder, `inner/notes` in this one."),
+    ],
+)
+def test_a_folder_without_a_loom_says_what_to_do(files: dict[str, str], cure: str, tmp_path: Path) -> None:
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    (problem,) = check(tmp_path).diagnostics
+    assert (problem.message, problem.suggestion) == ("There is no loom.yaml in this folder.", cure)
+
+
+def test_a_long_list_of_names_is_cut() -> None:
+    assert did_you_mean("x", [f"name{n}" for n in range(99)]).endswith("name10, name11, ….")
+    assert did_you_mean("x", []) == "There is none."
+
+
+def test_every_required_key_is_explained_when_it_is_missing() -> None:
+    shapes = (LoomShape, StageShape, CodeShape, AgentShape, RetryShape)
+    required = {name for shape in shapes for name, field in shape.model_fields.items() if field.is_required()}
+    # A Step without `code` or `agent` is told otherwise.
+    assert required - {"code", "agent"} == set(_PURPOSES)
 
 
 @pytest.mark.parametrize("kind", FILE_ERRORS)
