@@ -7,7 +7,9 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
 
 from apps.looms.authoring import waits
 from apps.looms.authoring.human import Question
@@ -17,8 +19,10 @@ from apps.looms.authoring.staging import Artifact, Record, Staging
 from apps.looms.authoring.state import StateCell
 from apps.looms.authoring.values import Bounds
 
-Input = TypeVar("Input")
 State = TypeVar("State")
+#: What these are is the author's to say: ``CodeStep[Draft]``, or ``CodeStep[Draft, Input, Settings]``.
+Input = TypeVar("Input", default=Any)
+Settings = TypeVar("Settings", default=Any)
 
 
 @dataclass
@@ -47,14 +51,14 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class StageContext(Generic[Input]):
+class StageContext(Generic[Input, Settings]):
     """What an initializer gets; it returns the Stage's first State."""
 
     run_id: str
     loom_name: str
     stage_name: str
     input: Input
-    settings: Any
+    settings: Settings
 
 
 class Artifacts:
@@ -87,10 +91,10 @@ class Records:
         return self._work.open_staging().latest_record(loom_name, stage_name)
 
 
-class _Stateful(Generic[State]):
+class _Stateful(Generic[State, Input, Settings]):
     """What Code Steps and Tools have in common."""
 
-    def __init__(self, work: Work, *, input: Any, settings: Any) -> None:
+    def __init__(self, work: Work, *, input: Input, settings: Settings) -> None:
         self._work = work
         self.input = input
         self.settings = settings
@@ -123,7 +127,7 @@ class _Stateful(Generic[State]):
         return self._work.cancelled()
 
 
-class CodeStep(_Stateful[State]):
+class CodeStep(_Stateful[State, Input, Settings]):
     """What a Code Step and its continuations get.  Return an outcome, or a wait made here."""
 
     def __init__(
@@ -136,9 +140,9 @@ class CodeStep(_Stateful[State]):
         visit: int,
         attempt: int,
         idempotency_key: str,
-        input: Any,
+        input: Input,
         previous: Any,
-        settings: Any,
+        settings: Settings,
         now: dt.datetime,
         seed: str,
     ) -> None:
@@ -200,10 +204,12 @@ class CodeStep(_Stateful[State]):
         return waits.sleep(when, then=waits.reference_to(then, self._work.package))
 
 
-class ToolCall(_Stateful[State]):
+class ToolCall(_Stateful[State, Input, Settings]):
     """What a Tool gets.  It may read and assign State; it cannot commit results, ask or confirm."""
 
-    def __init__(self, work: Work, *, run_id: str, call_id: str, tool_call_id: str, input: Any, settings: Any) -> None:
+    def __init__(
+        self, work: Work, *, run_id: str, call_id: str, tool_call_id: str, input: Input, settings: Settings
+    ) -> None:
         super().__init__(work, input=input, settings=settings)
         self.run_id = run_id
         self.call_id = call_id

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
+
 import loomsvc.authoring as authoring
 from apps.looms.authoring.staging import Artifact, Record
 from apps.looms.authoring.steps import Artifacts, Records
@@ -69,3 +71,11 @@ def test_the_surface_needs_no_django() -> None:
 
     code = "import sys, loomsvc.authoring, loomsvc.testing, apps.looms.segments; sys.exit('django' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_input_and_settings_may_be_typed_or_left_open() -> None:
+    for kind in (authoring.CodeStep, authoring.ToolCall):
+        assert kind[int] and kind[int, str] and kind[int, str, float]
+        with pytest.raises(TypeError):
+            kind[int, str, float, bool]
+    assert authoring.StageContext[int] and authoring.StageContext[int, str]

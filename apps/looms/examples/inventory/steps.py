@@ -3,7 +3,7 @@
 from loomsvc.authoring import CodeStep, StageContext
 
 from .scanning import allowed_folder, hash_file, list_folder
-from .schemas import Duplicates, File, Findings, Request, Survey
+from .schemas import Duplicates, File, Findings, Request, Settings, Survey
 
 #: Files and bytes that are hashed at one visit.
 SLICE_FILES = 500
@@ -12,13 +12,13 @@ SLICE_BYTES = 500_000_000
 SHOWN = 100
 
 
-def begin(context: StageContext[Request]) -> Survey:
+def begin(context: StageContext[Request, Settings]) -> Survey:
     """Refuse a folder that is not allowed before anything is looked at."""
     allowed_folder(context.input.folder, context.settings.folders())
     return Survey()
 
 
-def list_files(step: CodeStep[Survey]) -> str:
+def list_files(step: CodeStep[Survey, Request, Settings]) -> str:
     folder = allowed_folder(step.input.folder, step.settings.folders())
     files, skipped = list_folder(folder, include_hidden=step.input.include_hidden)
     step.log.info("%d files, %d skipped", len(files), skipped)
@@ -26,7 +26,7 @@ def list_files(step: CodeStep[Survey]) -> str:
     return "listed" if files else "empty"
 
 
-def hash_slice(step: CodeStep[Survey]) -> str:
+def hash_slice(step: CodeStep[Survey, Request, Settings]) -> str:
     folder = allowed_folder(step.input.folder, step.settings.folders())
     files = list(step.state.files)
     position, budget = step.state.hashed, SLICE_BYTES
@@ -40,7 +40,7 @@ def hash_slice(step: CodeStep[Survey]) -> str:
     return "hashed" if position == len(files) else "more"
 
 
-def hand_over(step: CodeStep[Survey]) -> str:
+def hand_over(step: CodeStep[Survey, Request, Settings]) -> str:
     """Stages share no State: the survey travels as a Record of this Run."""
     step.append_record(step.state, record_id=f"survey-{step.run_id}")
     return "surveyed"
@@ -50,7 +50,7 @@ def begin_report(context: StageContext[Request]) -> Findings:
     return Findings()
 
 
-def find(step: CodeStep[Findings]) -> str:
+def find(step: CodeStep[Findings, Request]) -> str:
     record = step.records.get(f"survey-{step.run_id}")
     if record is None:
         raise LookupError("The survey of this Run is not there.")
@@ -83,7 +83,7 @@ def _duplicates(files: list[File]) -> list[Duplicates]:
     return sorted(found, key=lambda group: (-group.size * (len(group.paths) - 1), group.sha256))
 
 
-def file_report(step: CodeStep[Findings]) -> str:
+def file_report(step: CodeStep[Findings, Request]) -> str:
     step.put_artifact(step.state)
     summary = step.state.model_dump(include={"version", "files", "bytes", "skipped", "wasted_bytes"})
     step.append_record(summary, record_id=f"inventory-{step.run_id}")
