@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 import time
+import uuid
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 
+from apps.core import clock
 from apps.runs.models import StepAttempt
+from apps.runs.services.executing import execute
+from apps.runs.services.landing import SegmentResult, land
+from apps.runs.services.leasing import Leased, take_lease
 from loomsvc.testing import run_loom
 from tests.conftest import LOOMS, Service
 
@@ -121,3 +128,60 @@ def test_a_run_that_has_no_way_on_fails_alike_in_the_tester_and_on_the_engine(
     assert played is not None
     assert played.code == code
     assert service.finish("looping", way=way)["lastError"] == asdict(played)
+
+
+def begun(service: Service, **amount: Any) -> tuple[str, Leased]:
+    """A Run of ``tally`` whose Step is in a worker's hands."""
+    run_id = service.start("tally", **amount)
+    leased = take_lease(owner=run_id, instance_id=uuid.UUID(service.instance_id), now=clock.now())
+    assert leased is not None
+    step = land([SegmentResult(leased, execute(leased), keep=True)], now=clock.now())[0].next
+    assert step is not None
+    return run_id, step
+
+
+@pytest.mark.rule("S4", "R6", "R12")
+@pytest.mark.parametrize("looks", [True, False])
+@pytest.mark.parametrize("stands_before", [0, 10])
+def test_of_two_runs_that_commit_at_once_the_later_is_retried_on_what_the_earlier_left(
+    service: Service, stands_before: int, looks: bool
+) -> None:
+    if stands_before:
+        service.finish("tally", n=stands_before)
+    (first, one), (second, two) = begun(service, n=1), begun(service, n=2, looks=looks)
+    outputs = [SegmentResult(leased, execute(leased)) for leased in (one, two)]
+    for result in outputs:
+        assert land([result], now=clock.now())[0].accepted
+    assert service.run(first)["status"] == "completed"
+    assert service.run(second)["status"] == "queued"
+    assert service.call("get_record", recordId=f"tally-{second}") == {"record": None}
+    (failed,) = StepAttempt.objects.filter(run_id=second, kind="step")
+    assert (failed.status, failed.error["code"]) == ("failed", "STEP_FAILED")
+    assert failed.error["message"].startswith("ArtifactConflict: ")
+
+    assert finished(service, second)["outcome"] == "added"
+    kept = artifact(service, "tally", "main")
+    assert kept["revision"] == (3 if stands_before else 2)
+    assert kept["data"] == {"total": stands_before + 3 if looks else 2}
+    assert service.call("get_record", recordId=f"tally-{second}")["record"]["data"] == {"n": 2, "attempt": 2}
+
+
+@pytest.mark.rule("S4", "R12", "FR-G5")
+def test_runs_that_overlap_and_retry_lose_no_addition(service: Service) -> None:
+    ids = [service.start("tally", n=1) for _ in range(8)]
+
+    def work() -> None:
+        try:
+            service.work()
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ended = [finished(service, run_id) for run_id in ids]
+    added = [run for run in ended if run["status"] == "completed"]
+    assert len(added) > 1
+    assert artifact(service, "tally", "main")["data"] == {"total": len(added)}
