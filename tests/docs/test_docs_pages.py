@@ -116,7 +116,8 @@ def test_every_environment_variable_that_is_read_is_described_and_no_other() -> 
     read: set[str] = set()
     for path in [*(ROOT / "apps").rglob("*.py"), *(ROOT / "loomsvc").rglob("*.py")]:
         asks = r"(?:environ(?:\.get|\.setdefault)?[\[(]|number\(|names\()"
-        read |= set(re.findall(asks + r'"([A-Z_]+)"', path.read_text(encoding="utf-8")))
+        text = path.read_text(encoding="utf-8")
+        read |= set(re.findall(asks + r'"([A-Z_]+)"', text)) | set(re.findall(r'"(LOOMSVC_[A-Z_]+)"', text))
     # Settings of single Looms, and what is Python's own.
     read = {name for name in read if name == "LOOM_PATHS" or not name.startswith(("LOOM_", "PYTHON"))}
     shown = {row["variable"] for row in table(REFERENCE / "settings.md", "variable")}
@@ -184,11 +185,21 @@ def test_the_keys_of_loom_yaml_are_those_of_the_code() -> None:
 
 
 def test_the_keys_of_a_script_are_those_of_the_code() -> None:
-    from apps.looms.scripts import ExpectShape, ScriptShape
+    from apps.looms.scripts import ExpectShape, ScriptShape, read_script
 
     page = REFERENCE / "testing.md"
     assert [row["key"] for row in table(page, "key", "says")] == list(ScriptShape.model_fields)
     assert [row["key of `expect`"] for row in table(page, "key of `expect`")] == list(ExpectShape.model_fields)
+    (shown,) = [block.text for block in blocks(page) if block.text.startswith("description: ")]
+    assert read_script(shown, "shown.yaml")[1] == []
+
+
+def test_the_arguments_of_run_loom_are_those_of_the_code() -> None:
+    from loomsvc.testing import run_loom
+
+    rows = table(REFERENCE / "testing.md", "argument of `run_loom`")
+    shown = [name for row in rows for name in re.findall(r"\w+", row["argument of `run_loom`"])]
+    assert sorted(shown) == sorted(inspect.signature(run_loom).parameters)
 
 
 def test_each_test_that_the_rules_page_names_proves_its_rule() -> None:
