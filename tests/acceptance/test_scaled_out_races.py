@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import signal
 import threading
-import time
 import uuid
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +24,7 @@ def tool_over_http(client: Client, name: str, arguments: dict[str, Any]) -> Repl
     return client.http("POST", "/internal/mcp", message, source="cli")
 
 
-@pytest.mark.rule("F20", "FR-C3", "O3", "E3")
+@pytest.mark.rule("F20", "FR-C3", "O3")
 def test_fifty_clients_with_one_operation_id_make_one_run(scene: Scene) -> None:
     webs = scene.deployment.webs
     arguments = {
@@ -78,19 +77,22 @@ def test_cancel_against_completion_a_hundred_times_has_one_end_each(scene: Scene
         identity = {"operationId": str(uuid.uuid4()), "serviceInstanceId": instance}
         run_id = client.tool("run", **identity, loomName="trial", input=plan)["run"]["runId"]
         eventually(lambda: any(line[0] == run_id for line in lines(scene.effects)), within=40, what="the Step runs")
-        gate.touch()
-        time.sleep(random.Random(SEED + number).uniform(0, 0.02))
+        # A cancel is on its way for some milliseconds: the Step may end before, while or after it arrives.
+        opening = threading.Timer(random.Random(SEED + number).uniform(0, 0.04), gate.touch)
         identity = {"operationId": str(uuid.uuid4()), "serviceInstanceId": instance}
+        opening.start()
         result = client.tool("cancel_run", **identity, runId=run_id)
         assert "error" not in result, result
         assert result["receipt"]["status"] == "accepted"
         end = result["run"]["status"]
+        opening.join()
         assert end == ("cancelled" if result["receipt"]["effect"] == "applied" else "completed"), result
         return end
 
     with ThreadPoolExecutor(6) as pool:
         ends = list(pool.map(race, range(100)))
     print(Counter(ends))
+    assert set(ends) == {"cancelled", "completed"}, "each was to win sometimes"
     recorded = {
         name for (name,) in scene.deployment.sql("SELECT record_id FROM results_record WHERE record_id LIKE 'race-%%'")
     }

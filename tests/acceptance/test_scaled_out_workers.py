@@ -23,7 +23,7 @@ def begun(effects: Path, number: int = 1) -> None:
     eventually(lambda: len(lines(effects)) >= number, within=20, what=f"{number} Steps have begun")
 
 
-@pytest.mark.rule("F1", "FR-A5", "R13", "F22")
+@pytest.mark.rule("F1", "FR-A5", "R13", "K25")
 def test_a_step_that_kills_its_process_is_interrupted_and_other_slots_go_on(scene: Scene) -> None:
     scene.deployment.sweep()
     worker = scene.deployment.worker(slots=2)
@@ -45,7 +45,7 @@ def test_a_step_that_kills_its_process_is_interrupted_and_other_slots_go_on(scen
     assert re.match(r"\d{4}-\d\d-\d\dT[\d:.]+Z ERROR multiprocessing ", said)
 
 
-@pytest.mark.rule("F1", "R12", "R13", "K25")
+@pytest.mark.rule("F1", "R12", "R13")
 def test_a_step_that_may_be_repeated_is_repeated_after_its_worker_was_lost(scene: Scene) -> None:
     scene.deployment.sweep()
     scene.deployment.worker(slots=2)
@@ -209,14 +209,15 @@ def test_a_running_run_keeps_its_release_while_its_loom_changes(scene: Scene) ->
 def test_a_new_instance_interrupts_what_was_in_flight_and_old_workers_leave(scene: Scene, pool: str) -> None:
     gate = scene.folder / "gate"
     client, old_instance = scene.client, scene.client.instance_id()
-    worker = scene.deployment.worker(pool=pool, slots=1)
+    worker = scene.deployment.worker(pool=pool, slots=2)
     operation = str(uuid.uuid4())
     plan = {"do": [{"until": str(gate)}], "effects": str(scene.effects)}
     started = client.operate("run", operationId=operation, loomName="trial", input=plan)
     run_id = started["run"]["runId"]
     begun(scene.effects)
-    resting = client.start(effects=str(scene.effects))
     scene.deployment.command("instance_open")
+    # Rung for at once, while the old worker has a free slot and may not have heard yet.
+    resting = client.start(effects=str(scene.effects))
     run = client.run(run_id)
     assert (run["status"], run["lastError"]["code"], run["historical"]) == ("failed", "RUN_INTERRUPTED", True)
     assert client.tool("get_operation", operationId=operation, serviceInstanceId=old_instance) == {
@@ -279,7 +280,7 @@ def _tcp_sockets(pid: int) -> set[str]:
     return {inode for inode in table if f"socket:[{inode}]" in open_files}
 
 
-@pytest.mark.rule("FR-G3", "F12")
+@pytest.mark.rule("FR-G3")
 def test_no_socket_is_shared_between_a_worker_and_its_children(scene: Scene) -> None:
     gate = scene.folder / "gate"
     worker = scene.deployment.worker(slots=2)
