@@ -5,14 +5,16 @@ from __future__ import annotations
 import uuid
 
 from apps.access.models import Credential, Project
-from apps.core.errors import not_found
+from apps.core.errors import ErrorCode, LoomError
 
 
 def project_named(name: str) -> Project:
     """The Project called ``name``; ``NOT_FOUND`` when there is none."""
     project = Project.objects.filter(name=name).first()
     if project is None:
-        raise not_found("Project", name)
+        raise LoomError(
+            ErrorCode.NOT_FOUND, f"There is no Project {name}; `loomsvc project_create {name}` makes one of that name."
+        )
     return project
 
 

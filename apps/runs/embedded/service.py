@@ -65,7 +65,7 @@ class _Server(uvicorn.Server):
 
 
 def serve(*, listening: Listening, instance: Instance, on_ready: Callable[[], None]) -> None:
-    """Serve until SIGINT or SIGTERM; does not return when a Step outlives its grace."""
+    """Serve until SIGINT or SIGTERM, then end the process: within two seconds, whatever its threads do."""
     # First, because with it comes the Celery application that the worker serves.
     application = _application()
     worker.begin(instance.id)
@@ -88,18 +88,21 @@ def serve(*, listening: Listening, instance: Instance, on_ready: Callable[[], No
     # The server obeys a signal and then raises it again, which would end the process before its worker is stopped.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
+    code = 0
     try:
         server.run(sockets=[listening.socket])
-    finally:
-        worker.stop_taking()
-        pulse.stop()
-        ended = embedded.stop(_STEP_GRACE_SECONDS)
-        connections.close_all()
-        if not ended:
-            logger.warning("stopped while a Step was running; the next start interrupts it")
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(0)
+    except Exception:
+        logger.exception("the web server failed")
+        code = 1
+    worker.stop_taking()
+    pulse.stop()
+    if not embedded.stop(_STEP_GRACE_SECONDS):
+        logger.warning("stopped while a Step was running; the next start interrupts it")
+    connections.close_all()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # An orderly end would wait for threads that Code holds, and takes a second where there are none.
+    os._exit(code)
 
 
 def _application() -> Any:
