@@ -9,32 +9,38 @@ import tempfile
 from apps.core import conf
 
 
-def _take_option(arguments: list[str], name: str) -> str | None:
-    """The value of ``--name VALUE`` or ``--name=VALUE``, looked at before Django reads its settings."""
+def take_data_option(arguments: list[str]) -> str | None:
+    """Remove ``--data DIR`` or ``--data=DIR`` from ``arguments``; its value.
+
+    It decides what Django's settings read, so no command can be the one to look at it, and Django's own
+    commands do not know it.
+    """
     for index, argument in enumerate(arguments):
-        if argument == name and index + 1 < len(arguments):
-            return arguments[index + 1]
-        if argument.startswith(f"{name}="):
-            return argument.partition("=")[2]
+        if argument == "--data" and index + 1 < len(arguments):
+            del arguments[index]
+            return arguments.pop(index)
+        if argument.startswith("--data="):
+            return arguments.pop(index).partition("=")[2]
     return None
 
 
 def main() -> None:
     """Run one management command."""
-    data = _take_option(sys.argv[1:], "--data")
+    data = take_data_option(sys.argv)
+    command = sys.argv[1] if len(sys.argv) > 1 else ""
     if data:
         os.environ["LOOMSVC_DATA"] = os.path.abspath(data)
-    elif sys.argv[1:2] == ["demo"]:
+    elif command == "demo":
         # Never somebody's own ledger: the demo gets a folder of its own, which it names and leaves behind.
         os.environ["LOOMSVC_DATA"] = tempfile.mkdtemp(prefix="loomsvc-demo-")
-    if sys.argv[1:2] == ["up"]:
+    if command == "up":
         os.environ["LOOMSVC_EMBEDDED"] = "1"
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "loomsvc.settings.development")
     try:
         settings = conf.from_environment()
     except ValueError as error:
         sys.exit(f"loomsvc: {error}")
-    if sys.argv[1:2] in (["up"], ["migrate"]):
+    if command in ("up", "demo", "migrate"):
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     from django.core.management import execute_from_command_line
