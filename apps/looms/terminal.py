@@ -5,17 +5,28 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
+from django.core.management.base import CommandError
 from rich.console import Console
 from rich.markup import escape
 from rich.pretty import Pretty
 
 from apps.looms.diagnostics import Diagnostic, Severity
+from apps.looms.domain.names import LOOM_FILE
 from apps.looms.trial import StepTrace
 
 #: A State that is wider is written over several lines.
 _STATE_CELLS = 100
 _STYLE = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
+
+
+def require_folder(path: Path) -> None:
+    """Raises ``CommandError`` (wrong use) when a command was given anything but a folder."""
+    if path.name == LOOM_FILE and path.is_file():
+        raise CommandError(f"{path} is a file; name its folder, {path.parent}.", returncode=2)
+    if not path.is_dir():
+        raise CommandError(f"{path} is no folder.", returncode=2)
 
 
 def print_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from apps.looms.authoring.values import in_words
 from apps.looms.checking.check import Checked, check_folder
-from apps.looms.diagnostics import Diagnostic, errors_in
+from apps.looms.diagnostics import Diagnostic, did_you_mean, errors_in
 from apps.looms.driving import Driver
 from apps.looms.loaded import LoadedLoom
 from apps.looms.memory_results import MemoryResults
@@ -81,8 +81,8 @@ def run_loom(
     agent does at each visit.  ``until`` names the Step to stop after.  ``now`` is the time at which
     the Run begins; ``random_seed`` decides what ``step.random`` gives.
 
-    Raises :class:`LoomInvalid`, ``ValueError`` for an input that does not fit, and
-    :class:`ScriptMismatch`.
+    Raises :class:`LoomInvalid`, ``ValueError`` for an input that does not fit or an ``until`` that
+    is no Step, and :class:`ScriptMismatch`.
     """
     if isinstance(folder, LoadedLoom):
         loom = folder
@@ -91,9 +91,19 @@ def run_loom(
         if checked.loom is None:
             raise LoomInvalid(errors_in(checked.diagnostics))
         loom = checked.loom
+    if until is not None:
+        _check_until(loom, until)
     issues = loom.check_input(input)
     if issues:
         raise ValueError(f"The input does not fit: {in_words(issues)}")
     run = LoomRun(loom, input, results=results or MemoryResults(), now=now, random_seed=random_seed)
     Driver(run, answers, agents or {}, on_step=on_step, on_exception=on_exception).drive(until)
     return run
+
+
+def _check_until(loom: LoadedLoom, until: str) -> None:
+    full = [f"{stage.name}.{step}" for stage in loom.graph.stages.values() for step in stage.steps]
+    short = [name.partition(".")[2] for name in full]
+    if until not in full and until not in short:
+        hint = did_you_mean(until, full if "." in until else short)
+        raise ValueError(f"{loom.name} has no Step {until}. {hint}")

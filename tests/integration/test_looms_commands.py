@@ -111,6 +111,15 @@ def test_until_stops_early(folder: Path) -> None:
     assert "draft.review" not in out
 
 
+@pytest.mark.parametrize(
+    ("until", "hint"), [("wrte", "Did you mean `write`?"), ("draft.wrte", "Did you mean `draft.write`?")]
+)
+def test_until_must_name_a_step(folder: Path, until: str, hint: str) -> None:
+    code, out = run("loom_test", folder, "--until", until)
+    assert code == 1
+    assert f"failed notes has no Step {until}. {hint}" in out
+
+
 def test_the_debugger_opens_where_code_raised(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (folder / "steps.py").open("a") as file:
         file.write("\ndef collect(step):\n    helper = 7\n    1 / 0\n")
@@ -130,6 +139,26 @@ def test_what_is_no_folder_is_wrong_use(name: str, tmp_path: Path) -> None:
     with pytest.raises(CommandError) as caught:
         run(name, tmp_path / "missing")
     assert caught.value.returncode == 2
+
+
+@pytest.mark.parametrize("name", ["loom_check", "loom_graph", "loom_test"])
+def test_for_the_file_in_it_the_folder_is_named(name: str, folder: Path) -> None:
+    with pytest.raises(CommandError, match=f"name its folder, {folder}"):
+        run(name, folder / "loom.yaml")
+
+
+def test_a_graph_that_cannot_be_drawn_says_why(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "loom.yaml").write_text("loom: notes\n")
+    assert run("loom_graph", folder) == (1, "")
+    assert "loom.yaml:1: error The Loom lacks the key `title`." in capsys.readouterr().err
+
+
+def test_a_script_that_cannot_be_read_is_wrong_use(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "latin.yaml").write_bytes(b"description: \xff")
+    for file, reason in ((tmp_path / "none.yaml", "No such file or directory."), (tmp_path / "latin.yaml", "UTF-8")):
+        with pytest.raises(CommandError, match=reason) as caught:
+            run("loom_test", folder, "--script", file)
+        assert caught.value.returncode == 2
 
 
 def test_a_folder_without_scripts_is_wrong_use(tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from apps.core.commands import ServiceCommand
 from apps.looms.diagnostics import errors_in
-from apps.looms.terminal import authors_output_to_stderr, print_diagnostics
+from apps.looms.terminal import authors_output_to_stderr, print_diagnostics, require_folder
 from apps.looms.testing import load_folder
 
 
@@ -24,8 +24,7 @@ class Command(ServiceCommand):
         reports: list[dict[str, Any]] = []
         failed = False
         for folder in folders:
-            if not folder.is_dir():
-                raise CommandError(f"{folder} is no folder.", returncode=2)
+            require_folder(folder)
             with authors_output_to_stderr():
                 checked = load_folder(folder)
             failed = failed or bool(errors_in(checked.diagnostics))

@@ -6,13 +6,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
+from rich.console import Console
 
 from apps.core.commands import ServiceCommand
 from apps.looms.domain.graph_json import graph_json
 from apps.looms.pictures import mermaid as mermaid_text
 from apps.looms.pictures import tree
-from apps.looms.terminal import authors_output_to_stderr
+from apps.looms.terminal import authors_output_to_stderr, print_diagnostics, require_folder
 from apps.looms.testing import load_folder
 
 
@@ -24,12 +25,12 @@ class Command(ServiceCommand):
         parser.add_argument("--mermaid", action="store_true", help="print Mermaid text")
 
     def handle(self, *, folder: Path, mermaid: bool, as_json: bool, **options: Any) -> None:
-        if not folder.is_dir():
-            raise CommandError(f"{folder} is no folder.", returncode=2)
+        require_folder(folder)
         with authors_output_to_stderr():
             checked = load_folder(folder)
         if checked.loom is None:
-            self.stderr.write(f"{checked.name} does not load; loom_check says why.")
+            print_diagnostics(Console(stderr=True, highlight=False, soft_wrap=True), checked.diagnostics)
+            self.stderr.write(f"{checked.name} does not load.")
             sys.exit(1)
         graph = checked.loom.graph
         if as_json:

@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from apps.core.commands import ServiceCommand
 from apps.looms.scripts import Played, play_script, read_script
-from apps.looms.terminal import authors_output_to_stderr, print_diagnostics, print_step
+from apps.looms.terminal import authors_output_to_stderr, print_diagnostics, print_step, require_folder
 from apps.looms.testing import LoomInvalid, ScriptMismatch
 from apps.looms.trial import LoomRun, StepTrace
 
@@ -41,8 +41,7 @@ class Command(ServiceCommand):
         as_json: bool,
         **options: Any,
     ) -> None:
-        if not folder.is_dir():
-            raise CommandError(f"{folder} is no folder.", returncode=2)
+        require_folder(folder)
         scripts = [script] if script is not None else sorted((folder / "tests").glob("*.yaml"))
         if not scripts:
             raise CommandError(f"{folder} has no tests/*.yaml; name a script with --script.", returncode=2)
@@ -54,11 +53,13 @@ class Command(ServiceCommand):
             sys.exit(1)
 
     def _play(self, folder: Path, file: Path, until: str | None, *, use_pdb: bool, console: Console) -> dict[str, Any]:
-        console.print(f"[bold]{escape(file.name)}[/]")
         try:
             text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise CommandError(f"{file} cannot be read: {error}", returncode=2) from None
+        except OSError as error:
+            raise CommandError(f"{file} cannot be read: {error.strerror}.", returncode=2) from None
+        except UnicodeDecodeError:
+            raise CommandError(f"{file} cannot be read: save it as UTF-8.", returncode=2) from None
+        console.print(f"[bold]{escape(file.name)}[/]")
         script, problems = read_script(text, file.name)
         if script is None:
             print_diagnostics(console, problems)
