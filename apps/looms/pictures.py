@@ -10,6 +10,7 @@ from rich.tree import Tree
 from apps.looms.domain.durations import format_duration
 from apps.looms.domain.graph import DEFAULT_MAX_VISITS, AgentStepSpec, CodeStepSpec, LoomGraph, StageSpec, StepSpec
 from apps.looms.domain.names import END
+from apps.looms.messages import printable
 
 
 def _label(text: str) -> str:
@@ -51,7 +52,7 @@ def _node(graph: LoomGraph, stage: StageSpec, outcome: str, target: str) -> str:
 def tree(graph: LoomGraph) -> Tree:
     """Stages, Steps, what they declare, and routes, for a terminal; in the words of ``loom.yaml``."""
     exclusive = " [dim](exclusive)[/]" if graph.exclusive else ""
-    root = Tree(f"[bold]{escape(graph.loom)}[/] {escape(graph.title)}{exclusive}")
+    root = Tree(f"[bold]{graph.loom}[/] {escape(printable(graph.title))}{exclusive}")
     for stage in graph.stages.values():
         branch = root.add(f"Stage [bold cyan]{stage.name}[/]{_entry(stage.name == graph.entry)}")
         for step in stage.steps.values():

@@ -14,6 +14,7 @@ from rich.pretty import Pretty
 
 from apps.looms.diagnostics import Diagnostic, Severity
 from apps.looms.domain.names import LOOM_FILE
+from apps.looms.messages import printable
 from apps.looms.trial import StepTrace
 
 #: A State that is wider is written over several lines.
@@ -29,13 +30,18 @@ def require_folder(path: Path) -> None:
         raise CommandError(f"{path} is no folder.", returncode=2)
 
 
+def shown(text: str) -> str:
+    """``text`` as it is, for the console: neither its brackets nor its control characters mean anything."""
+    return escape(printable(text))
+
+
 def print_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> None:
     """One line each: place, severity, message; the suggestion below."""
     for one in diagnostics:
-        place = f"{escape(one.place)}: " if one.place else ""
-        console.print(f"{place}[{_STYLE[one.severity]}]{one.severity.value}[/] {escape(one.message)}")
+        place = f"{shown(one.place)}: " if one.place else ""
+        console.print(f"{place}[{_STYLE[one.severity]}]{one.severity.value}[/] {shown(one.message)}")
         if one.suggestion:
-            console.print(f"    {escape(one.suggestion)}")
+            console.print(f"    {shown(one.suggestion)}")
 
 
 def print_step(console: Console, trace: StepTrace) -> None:
@@ -43,11 +49,11 @@ def print_step(console: Console, trace: StepTrace) -> None:
     style = "red" if trace.ended == "failed" else "green"
     attempt = f" attempt {trace.attempt}" if trace.attempt > 1 else ""
     visit = f" visit {trace.visit}" if trace.visit > 1 else ""
-    console.print(f"[bold]{trace.stage}.{trace.step}[/]{visit}{attempt} [{style}]{escape(trace.ended)}[/]")
+    console.print(f"[bold]{trace.stage}.{trace.step}[/]{visit}{attempt} [{style}]{shown(trace.ended)}[/]")
     for line in trace.log:
-        console.print(f"    [dim]{line.level}[/] {escape(line.message)}")
+        console.print(f"    [dim]{line.level}[/] {shown(line.message)}")
     if trace.problem is not None:
-        console.print(f"    [red]{trace.problem.code}[/] {escape(trace.problem.message)}")
+        console.print(f"    [red]{trace.problem.code}[/] {shown(trace.problem.message)}")
     if trace.state is not None:
         width = min(console.width, _STATE_CELLS)
         console.print(Pretty(trace.state, max_length=20, max_string=200), width=width)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from tests.unit.looms.loom_folders import write_loom
+from tests.unit.looms.loom_folders import YAML, write_loom
 from tests.unit.looms.test_looms_testing import SCRIPT
 
 
@@ -174,28 +174,25 @@ def test_data_is_an_option_of_every_command(folder: Path, tmp_path: Path) -> Non
 def test_looms_are_listed() -> None:
     code, out = run("loom_list")
     assert code == 0
-    assert "capture" in out
+    assert out.split()[:4] == ["STATUS", "LOOM", "TITLE", "RELEASE"]
+    assert re.search(r"^✓ ready +capture +Capture a note +[0-9a-f]{12} *$", out, re.MULTILINE)
     assert "inventory" in json.loads(run("loom_list", "--json")[1])["looms"][1]["loomName"]
 
 
-def test_a_failed_attempt_says_where_and_why(folder: Path) -> None:
-    with (folder / "steps.py").open("a") as file:
-        file.write(
-            '\ndef collect(step):\n    if step.attempt < 3:\n        raise ConnectionError("the line is busy")\n'
-        )
-    out = run("loom_test", folder)[1].splitlines()
-    place = f"    error steps.py, line {len((folder / 'steps.py').read_text().splitlines())}, in collect"
-    why = "    STEP_FAILED ConnectionError: the line is busy"
-    assert out[1:4] == ["draft.collect failed", place, why]
-    assert ["draft.collect attempt 2 failed", place, why] == out[5:8]
-    assert "draft.collect attempt 3 failed" in out
-    assert any(line.startswith("    STEP_RESULT_INVALID The Step returned None; ") for line in out)
-    assert any("the Run failed in draft.collect, attempt 3 with STEP_RESULT_INVALID: " in line for line in out)
-
-
-def test_a_failed_initializer_says_where_and_why(folder: Path) -> None:
-    with (folder / "steps.py").open("a") as file:
-        file.write("\ndef start(context):\n    return context.nothing\n")
-    out = run("loom_test", folder)[1]
-    assert "draft.initialize failed\n    error steps.py, line " in out
-    assert "    STEP_FAILED AttributeError: 'StageContext' object has no attribute 'nothing'" in out
+@pytest.mark.django_db(transaction=True)
+def test_a_list_cuts_no_name_and_obeys_no_control_characters(loom_paths: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "n" * 64
+    text = YAML.replace("loom: notes", f"loom: {name}").replace("title: Notes", 'title: "\\e]0;x\\a[red]Notes"')
+    write_loom(loom_paths / "long", {"loom.yaml": text})
+    write_loom(loom_paths / "broken", {"loom.yaml": "loom: broken"})
+    out = run("loom_list")[1]
+    assert name in out
+    assert "\\x1b]0;x\\x07[red]Notes" in out
+    assert "✗ invalid" in out
+    assert "loom.yaml:1: error The Loom lacks the key `title`." in out
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", run("loom_list", out=Terminal())[1]).partition("\n\n")[0]
+    assert max(len(line.rstrip()) for line in shown.splitlines()) <= 80
+    assert shown.count("n" * 10) > 1
+    assert "…" not in shown
+    assert "\x1b" not in shown + run("loom_graph", loom_paths / "long")[1]

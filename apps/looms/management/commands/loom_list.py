@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
 
 from apps.core.commands import ServiceCommand
 from apps.looms.endpoints import summary
 from apps.looms.services import catalog
-from apps.looms.terminal import authors_output_to_stderr, print_diagnostics
+from apps.looms.terminal import authors_output_to_stderr, print_diagnostics, shown
+
+_SIGNS = {catalog.LoomStatus.READY: ("✓", "green"), catalog.LoomStatus.INVALID: ("✗", "red")}
 
 
 class Command(ServiceCommand):
@@ -22,14 +23,16 @@ class Command(ServiceCommand):
         if as_json:
             self.print_json({"looms": [summary(entry).to_wire() for entry in entries]})
             return
-        table = Table("Loom", "Title", "Status", "Release")
+        table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+        for heading in ("STATUS", "LOOM", "TITLE", "RELEASE"):
+            table.add_column(heading, overflow="fold")
         for entry in entries:
-            style = "green" if entry.status is catalog.LoomStatus.READY else "red"
-            title = escape(entry.loom.graph.title) if entry.loom else ""
-            release = entry.loom.digest[:12] if entry.loom else ""
-            table.add_row(escape(entry.name), title, f"[{style}]{entry.status.value}[/]", release)
+            sign, style = _SIGNS[entry.status]
+            title = shown(entry.loom.graph.title) if entry.loom else "-"
+            release = entry.loom.digest[:12] if entry.loom else "-"
+            table.add_row(f"[{style}]{sign} {entry.status.value}[/]", shown(entry.name), title, release)
         self.console.print(table, soft_wrap=False)
         for entry in entries:
             if entry.diagnostics:
-                self.console.print(f"[bold]{escape(entry.name)}[/]")
+                self.console.print(f"\n[bold]{shown(entry.name)}[/]")
                 print_diagnostics(self.console, entry.diagnostics)
