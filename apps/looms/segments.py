@@ -33,16 +33,15 @@ from apps.looms.authoring.staging import (
     ReplaceArtifact,
     ResultReader,
     Staged,
-    Staging,
 )
-from apps.looms.authoring.state import StateCell
 from apps.looms.authoring.steps import CodeStep, StageContext, Work
-from apps.looms.authoring.values import Bounds, in_words
+from apps.looms.authoring.values import in_words
 from apps.looms.authoring.waits import Ask, Confirm, Sleep
 from apps.looms.domain.graph import CodeStepSpec
 from apps.looms.execution import Raised, Returned, call
 from apps.looms.loaded import LoadedLoom
 from apps.looms.messages import MAX_MESSAGE, describe_exception, error_names, printable
+from apps.looms.opening import open_work
 
 __all__ = [
     "INITIALIZED",
@@ -169,21 +168,12 @@ class SegmentOutput:
 def run_segment(segment: SegmentInput, *, on_exception: Callable[[BaseException], None] | None = None) -> SegmentOutput:
     """Run one segment.  ``on_exception`` (a debugger's) sees what Code raised before it is put away."""
     loom = segment.loom
-    bounds = Bounds(segment.max_value_bytes, loom.secrets)
-    log = Log(loom.secrets)
-    work = Work(
-        loom_name=loom.name,
-        package=loom.package,
-        bounds=bounds,
-        cell=StateCell(loom.state_type(segment.stage), bounds),
-        staging=Staging(
-            loom_name=loom.name,
-            stage_name=segment.stage,
-            reader=segment.results,
-            bounds=bounds,
-            new_id=segment.new_id,
-        ),
-        log=log,
+    work = open_work(
+        loom,
+        segment.stage,
+        reader=segment.results,
+        max_value_bytes=segment.max_value_bytes,
+        new_id=segment.new_id,
         is_cancelled=segment.cancelled,
     )
     try:

@@ -12,10 +12,9 @@ from pydantic_core import PydanticSerializationError
 from apps.core import json_text
 from apps.core.errors import Issue
 from apps.core.validation import issues_of
-from apps.looms.authoring.log import Log, LogLine
+from apps.looms.authoring.log import LogLine
 from apps.looms.authoring.refusals import ResultInvalid, StateInvalid, ToolError
-from apps.looms.authoring.staging import Read, ResultReader, Staging
-from apps.looms.authoring.state import StateCell
+from apps.looms.authoring.staging import Read, ResultReader
 from apps.looms.authoring.steps import ToolCall, Work
 from apps.looms.authoring.tools import Tool
 from apps.looms.authoring.values import Bounds
@@ -23,6 +22,7 @@ from apps.looms.domain.durations import format_duration
 from apps.looms.execution import Raised, Returned, call
 from apps.looms.loaded import LoadedLoom
 from apps.looms.messages import describe_exception, printable
+from apps.looms.opening import open_work
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,22 +72,13 @@ def check_arguments(tool: Tool, arguments: Any) -> list[Issue]:
 def run_tool(request: ToolInput) -> ToolOutput:
     """Run one Tool call within its timeout."""
     loom = request.loom
-    bounds = Bounds(request.max_value_bytes, loom.secrets)
-    log = Log(loom.secrets)
-    work = Work(
-        loom_name=loom.name,
-        package=loom.package,
-        bounds=bounds,
-        cell=StateCell(loom.state_type(request.stage), bounds),
-        staging=Staging(
-            loom_name=loom.name,
-            stage_name=request.stage,
-            reader=request.results,
-            bounds=bounds,
-            # A Tool stages nothing, so nothing needs an id.
-            new_id=lambda: "",
-        ),
-        log=log,
+    work = open_work(
+        loom,
+        request.stage,
+        reader=request.results,
+        max_value_bytes=request.max_value_bytes,
+        # A Tool stages nothing, so nothing needs an id.
+        new_id=lambda: "",
         is_cancelled=request.cancelled,
     )
     try:
