@@ -51,9 +51,15 @@ class Run(models.Model):
     updated_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
-    #: The instance in which it ended; the one that opened afterwards makes it historical (R4).
+    #: The instance in which it ended; the one that opened afterwards makes it historical (R4).  Instances are
+    #: never removed, and without a constraint no Run that ends waits, at COMMIT, for an opening that waits for it.
     finished_instance = models.ForeignKey(
-        "ledger.ServiceInstance", on_delete=models.PROTECT, null=True, related_name="+", db_index=False
+        "ledger.ServiceInstance",
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
     )
 
     # What is due or running.
