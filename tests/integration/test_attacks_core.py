@@ -102,3 +102,25 @@ def test_a_run_that_ends_while_an_instance_is_opened_makes_no_deadlock(service: 
 
     assert at_once(finish, open_anew) == []
     assert Run.objects.get().status == "completed"
+
+
+@pytest.mark.rule("FR-G5", "F13")
+def test_the_pulse_and_the_opening_of_an_instance_lock_runs_in_one_order(service: Service) -> None:
+    only_on_postgresql()
+    ids = sorted(uuid.UUID(begun(service)[0]) for _ in range(2))
+    # An UPDATE meets rows as they lie in the table or its index: the first Run's row comes last in both.
+    Run.objects.filter(pk=ids[0]).update(lease_expires_at=database_time_after(60))
+    first_is_held = threading.Event()
+
+    def open_anew() -> None:
+        with transaction.atomic():
+            for_update(Run.objects.filter(pk=ids[0])).get()
+            first_is_held.set()
+            wait_until_blocked()
+            for_update(Run.objects.filter(pk=ids[1])).get()
+
+    def renew() -> None:
+        assert first_is_held.wait(10)
+        assert renew_leases(["worker"]) == 2
+
+    assert at_once(open_anew, renew) == []

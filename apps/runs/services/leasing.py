@@ -149,6 +149,11 @@ def _pause_unavailable(run_id: uuid.UUID, fence: int, message: str, *, now: dt.d
 def renew_leases(owners: Collection[str]) -> int:
     """Keep the leases of live owners; an expired one is not brought back.  Returns how many were kept."""
     with transaction.atomic():
-        return Run.objects.filter(
+        held = Run.objects.filter(
             status=RunStatus.RUNNING, lease_owner__in=list(owners), lease_expires_at__gt=database_now()
-        ).update(lease_expires_at=database_time_after(conf.settings().lease_seconds))
+        )
+        # In the order in which the opening of an instance locks them: an UPDATE alone has none.
+        ids = list(for_update(held.order_by("id")).values_list("id", flat=True))
+        return Run.objects.filter(id__in=ids).update(
+            lease_expires_at=database_time_after(conf.settings().lease_seconds)
+        )
