@@ -70,7 +70,7 @@ def _start_pulse(sender: Any, **_: Any) -> None:
     pool = sender.controller.pool
 
     def owners() -> Collection[str]:
-        return [worker.owner(), *(worker.child_owner(pid) for pid in _live_children(pool))]
+        return [*worker.owners(), *(worker.child_owner(pid) for pid in _live_children(pool))]
 
     def ended() -> None:
         logger.warning("the service was started anew; this worker stops")

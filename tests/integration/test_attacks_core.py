@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 import uuid
 from collections.abc import Callable
@@ -14,13 +13,13 @@ from django.db import OperationalError, connection, transaction
 
 from apps.core import clock
 from apps.core.database import database_time_after, for_update
-from apps.looms.segments import SegmentOutput
 from apps.runs.models import Run
 from apps.runs.services import worker
 from apps.runs.services.executing import execute
-from apps.runs.services.landing import Landed, SegmentResult, land
+from apps.runs.services.landing import SegmentResult, land
 from apps.runs.services.leasing import Leased, renew_leases, take_lease
-from tests.conftest import LOOMS, Service
+from apps.runs.services.sweeping import sweep
+from tests.conftest import Service
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -124,3 +123,121 @@ def test_the_pulse_and_the_opening_of_an_instance_lock_runs_in_one_order(service
         assert renew_leases(["worker"]) == 2
 
     assert at_once(open_anew, renew) == []
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def die_once(real: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
+    """``real``, whose first answer is lost: it did nothing, or everything."""
+    died: list[bool] = []
+
+    def dying(*arguments: Any, **keywords: Any) -> Any:
+        first = not died
+        died.append(True)
+        if first and before:
+            raise OperationalError("server closed the connection unexpectedly")
+        result = real(*arguments, **keywords)
+        if first:
+            raise OperationalError("server closed the connection unexpectedly")
+        return result
+
+    return dying
+
+
+@pytest.mark.rule("R6", "F10", "F11")
+@pytest.mark.parametrize("before", [True, False], ids=["not committed", "committed"])
+def test_a_landing_whose_answer_is_lost_goes_on_without_repeating_a_step(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bool
+) -> None:
+    effects = tmp_path / "effects"
+    run_id = service.start(do=[{"ending": "again"}] * 3, effects=str(effects))
+    monkeypatch.setattr(worker, "land", die_once(land, before=before))
+    service.work()
+    assert service.run(run_id)["status"] == "completed"
+    assert [line.split()[1] for line in lines(effects)] == ["act/1", "act/2", "act/3", "act/4"]
+    assert worker.owners() == []
+
+
+@pytest.mark.rule("R6", "F11")
+def test_a_connection_cut_at_the_commit_of_each_landing_costs_nothing(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_on_postgresql()
+    import psycopg
+
+    from apps.runs.services import landing
+
+    cut: list[int] = []
+
+    def reach(place: Any) -> None:
+        if place == "after_effect_before_commit" and len(cut) % 2 == 0:
+            backend = connection.connection.info.backend_pid
+            options = {k: v for k, v in connection.get_connection_params().items() if k in ("host", "port", "user")}
+            with psycopg.connect(dbname=connection.settings_dict["NAME"], **options, autocommit=True) as other:
+                other.execute("SELECT pg_terminate_backend(%s, 5000)", [backend])
+        cut.append(1)
+
+    effects = tmp_path / "effects"
+    run_id = service.start(do=[{"ending": "again"}] * 2, effects=str(effects))
+    monkeypatch.setattr(landing, "reach", reach)
+    service.work()
+    assert service.run(run_id)["status"] == "completed"
+    assert len(cut) >= 8
+    assert [line.split()[1] for line in lines(effects)] == ["act/1", "act/2", "act/3"]
+
+
+@pytest.mark.rule("R6", "R13", "F10", "F11")
+def test_a_lease_that_nobody_has_in_hand_is_not_renewed(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_id = service.start()
+    seen: list[list[str]] = []
+
+    def taken_unheard(**keywords: Any) -> Any:
+        assert take_lease(**keywords) is not None
+        seen.append(worker.owners())
+        raise OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(worker, "take_lease", taken_unheard)
+    service.work()
+    assert Run.objects.get().lease_owner in seen[0]
+    assert renew_leases(seen[0]) == 1, "in hand it is"
+    assert renew_leases(worker.owners()) == 0
+    monkeypatch.undo()
+    Run.objects.update(lease_expires_at=database_time_after(-1))
+    assert sweep(now=clock.now()).interrupted == 1
+    service.work()
+    assert service.run(run_id)["status"] == "completed"
+
+
+@pytest.mark.rule("R6", "R13")
+@pytest.mark.parametrize("place", ["execute", "land"])
+def test_a_turn_that_fails_in_a_way_nobody_foresaw_leaves_no_run_held_for_ever(
+    service: Service, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    service.start()
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise RuntimeError(place)
+
+    monkeypatch.setattr(worker, place, fails)
+    service.work()
+    assert Run.objects.get().status == "running"
+    assert renew_leases(worker.owners()) == 0
+
+
+@pytest.mark.rule("R6")
+def test_a_result_that_the_ledger_cannot_store_fails_its_step(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from apps.runs.services import landing
+
+    real = landing._wait
+
+    def unstorable(*arguments: Any) -> dict[str, Any]:
+        return {**real(*arguments), "of": object()}
+
+    monkeypatch.setattr(landing, "_wait", unstorable)
+    run = service.finish(do=[{"ending": "ask"}])
+    assert run["lastError"]["code"] == "STEP_RESULT_INVALID"
+    assert run["status"] == "failed"

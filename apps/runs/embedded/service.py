@@ -70,7 +70,7 @@ def serve(*, listening: Listening, instance: Instance, on_ready: Callable[[], No
     application = _application()
     worker.begin(instance.id)
     embedded = EmbeddedWorker(current_app._get_current_object(), threads=conf.settings().threads)
-    pulse = Pulse(instance_id=instance.id, owners=lambda: [worker.owner()], on_ended=_ended, sweeps=True)
+    pulse = Pulse(instance_id=instance.id, owners=worker.owners, on_ended=_ended, sweeps=True)
     embedded.start()
     pulse.start()
     config = uvicorn.Config(

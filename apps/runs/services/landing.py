@@ -79,6 +79,13 @@ def _land_alone(result: SegmentResult, *, now: dt.datetime) -> Landed:
         return Landed(accepted=False)
 
 
+def unstorable(result: SegmentResult, error: Exception) -> SegmentResult:
+    """What lands in place of a result that the ledger could not store: the Step fails, and nothing of it is kept."""
+    message = f"The Step's result could not be stored ({type(error).__name__}); the service's log says why."
+    failed = Failed(RunErrorCode.STEP_RESULT_INVALID.value, message, ())
+    return SegmentResult(result.leased, SegmentOutput(failed, result.leased.state, False, (), (), ()))
+
+
 def _land_one(result: SegmentResult, *, now: dt.datetime) -> Landed:
     leased, output = result.leased, result.output
     rows = Run.objects.select_related("credential", "state").filter(

@@ -103,6 +103,25 @@ def leased_of(run: Run, loom: LoadedLoom, *, instance_id: uuid.UUID) -> Leased:
     )
 
 
+def take_up(leased: Leased) -> Leased | None:
+    """The segment that follows ``leased`` under the same lease, where its landing was not heard of.
+
+    Only its holder moves the step sequence under a fence, so what stands there is the holder's to run.
+    """
+    run = (
+        Run.objects.select_related("state")
+        .filter(
+            pk=leased.run_id,
+            fence=leased.fence,
+            step_seq=leased.step_seq + 1,
+            status=RunStatus.RUNNING,
+            lease_expires_at__gt=database_now(),
+        )
+        .first()
+    )
+    return None if run is None else leased_of(run, leased.loom, instance_id=leased.instance_id)
+
+
 def begin_segment(run: Run, *, now: dt.datetime) -> None:
     """Mark the due segment as begun: whoever holds the lease runs it at once."""
     timeout = changes.policy_on(run).timeout_seconds

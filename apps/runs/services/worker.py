@@ -1,16 +1,22 @@
 """What a worker process does when the bell rings: lease, run, land, go on.
 
-One process has one boot id; a prefork child adds its own pid.  The boot id owns leases, so a
-restarted worker never passes for the one that was lost.
+One process has one boot id, so a restarted worker never passes for the one that was lost.  Leases
+belong to a turn: each Run that a thread takes gets an owner of its own name, which is renewed for as
+long as that thread has the Run in hand and not a moment longer.  Whatever a lost answer of the
+database left behind under that name runs out, and the sweep says what is true.  A prefork child has
+one name, its pid, for its parent renews it; when it may have left something behind, it is replaced.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import mmap
 import os
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from django.db import close_old_connections, connection
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
@@ -22,8 +28,8 @@ from apps.ledger.selectors.instances import current_instance
 from apps.runs.queue import ring
 from apps.runs.services.agent_steps import is_for_an_agent, open_agent_step
 from apps.runs.services.executing import execute
-from apps.runs.services.landing import Landed, SegmentResult, land
-from apps.runs.services.leasing import InstanceEnded, Leased, take_lease
+from apps.runs.services.landing import Landed, SegmentResult, land, unstorable
+from apps.runs.services.leasing import InstanceEnded, Leased, take_lease, take_up
 
 logger = logging.getLogger("loomsvc.worker")
 
@@ -33,6 +39,8 @@ _instance_id: uuid.UUID | None = None
 #: One byte, shared with the children that are forked after it was made.
 _stopping = mmap.mmap(-1, 1)
 _lost_threads = 0
+_turns = itertools.count(1)
+_in_hand: set[str] = set()
 
 #: A message is a worker's turn: after this long it rings for another and lets the pool breathe.
 TURN_SECONDS = 1.0
@@ -55,14 +63,29 @@ def instance() -> uuid.UUID:
     return _instance_id or current_instance().id
 
 
-def owner() -> str:
-    """Who holds the leases of this process."""
-    return _boot_id if os.getpid() == _boot_pid else child_owner(os.getpid())
+def owners() -> list[str]:
+    """Who holds the leases that threads of this process have in hand at this moment."""
+    return list(_in_hand)
 
 
 def child_owner(pid: int) -> str:
     """Who holds the leases of a prefork child."""
     return f"{_boot_id}:{pid}"
+
+
+def _is_child() -> bool:
+    return os.getpid() != _boot_pid
+
+
+@contextmanager
+def _turn() -> Iterator[str]:
+    """The owner of what this thread takes next; afterwards nobody renews its lease."""
+    name = child_owner(os.getpid()) if _is_child() else f"{_boot_id}/{next(_turns)}"
+    _in_hand.add(name)
+    try:
+        yield name
+    finally:
+        _in_hand.discard(name)
 
 
 def lost_threads() -> int:
@@ -80,17 +103,30 @@ def work(*, turn_seconds: float = TURN_SECONDS) -> None:
             ring()
             return
         try:
-            leased = take_lease(owner=owner(), instance_id=instance_id, now=clock.now())
+            with _turn() as owner:
+                leased = take_lease(owner=owner, instance_id=instance_id, now=clock.now())
+                if leased is None:
+                    return
+                _advance(leased)
         except InstanceEnded:
             logger.warning("the service was started anew; this worker takes nothing more")
             return
         except DATABASE_TROUBLE as error:
             logger.warning("the database could not be reached (%s); the sweep will ring", type(error).__name__)
             connection.close()
+            _leave_behind()
             return
-        if leased is None:
+        except Exception:
+            logger.exception("a worker's turn failed")
+            connection.close()
+            _leave_behind()
             return
-        _advance(leased)
+
+
+def _leave_behind() -> None:
+    """A lease may stand under a name that its parent goes on renewing: only another child has another name."""
+    if _is_child():
+        os._exit(1)
 
 
 def _advance(leased: Leased) -> None:
@@ -101,21 +137,25 @@ def _advance(leased: Leased) -> None:
             return
         output = execute(leased)
         keep = number < conf.settings().fair_share and not _stopping[0] and not output.abandoned
-        landed = _land_surely(SegmentResult(leased, output, keep))
+        following = _land_surely(SegmentResult(leased, output, keep))
         if output.abandoned:
             _lose_thread()
-        if landed.next is None:
+        if following is None:
             return
-        leased = landed.next
+        leased = following
 
 
-def _land_surely(result: SegmentResult) -> Landed:
-    """Land, trying again while the database is away: the step sequence keeps a landed result from landing twice."""
+def _land_surely(result: SegmentResult) -> Leased | None:
+    """Land, trying again while the database is away; the Run's next segment, if it is kept.
 
-    def attempt() -> Landed:
+    The step sequence keeps a result whose COMMIT went unanswered from landing twice.  A result that the
+    ledger cannot store fails the Step.  Raises what keeps even that from landing.
+    """
+
+    def attempt(result: SegmentResult) -> Landed:
         try:
             return land([result], now=clock.now())[0]
-        except DATABASE_TROUBLE:
+        except Exception:
             connection.close()
             raise
 
@@ -126,18 +166,21 @@ def _land_surely(result: SegmentResult) -> Landed:
         reraise=True,
     )
     try:
-        return patience(attempt)
-    except DATABASE_TROUBLE as error:
-        # The lease runs out and the sweep says what is true: the attempt is indeterminate.
-        logger.error("Run %s could not land (%s)", result.leased.run_id, type(error).__name__)
-        return Landed(accepted=False)
+        landed = patience(attempt, result)
+    except DATABASE_TROUBLE:
+        raise
+    except Exception as error:
+        logger.exception("the result of Run %s could not land", result.leased.run_id)
+        landed = patience(attempt, unstorable(result, error))
+    # Refused, its answer may be that an earlier attempt landed without being heard.
+    return landed.next if landed.accepted else take_up(result.leased)
 
 
 def _lose_thread() -> None:
     """Code past its timeout goes on in its thread; only a process of its own can be replaced."""
     global _lost_threads
     _lost_threads += 1
-    if os.getpid() != _boot_pid:
+    if _is_child():
         logger.warning("a Step past its timeout holds a thread; this worker process is replaced")
         connection.close()
         os._exit(1)  # the sweep rings for what else is due
