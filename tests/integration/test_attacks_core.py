@@ -65,6 +65,17 @@ def only_on_postgresql() -> None:
         pytest.skip("SQLite has one writer at a time and one lock")
 
 
+def end_backend() -> None:
+    """Cut this thread's connection to PostgreSQL, as a restart or a firewall does."""
+    import psycopg
+
+    connection.ensure_connection()
+    backend = connection.connection.info.backend_pid
+    options = {k: v for k, v in connection.get_connection_params().items() if k in ("host", "port", "user")}
+    with psycopg.connect(dbname=connection.settings_dict["NAME"], **options, autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", [backend])
+
+
 def wait_until_blocked() -> None:
     """Return once some transaction waits for another."""
     with connection.cursor() as cursor:
@@ -165,18 +176,13 @@ def test_a_connection_cut_at_the_commit_of_each_landing_costs_nothing(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     only_on_postgresql()
-    import psycopg
-
     from apps.runs.services import landing
 
     cut: list[int] = []
 
     def reach(place: Any) -> None:
         if place == "after_effect_before_commit" and len(cut) % 2 == 0:
-            backend = connection.connection.info.backend_pid
-            options = {k: v for k, v in connection.get_connection_params().items() if k in ("host", "port", "user")}
-            with psycopg.connect(dbname=connection.settings_dict["NAME"], **options, autocommit=True) as other:
-                other.execute("SELECT pg_terminate_backend(%s, 5000)", [backend])
+            end_backend()
         cut.append(1)
 
     effects = tmp_path / "effects"
@@ -241,3 +247,33 @@ def test_a_result_that_the_ledger_cannot_store_fails_its_step(
     run = service.finish(do=[{"ending": "ask"}])
     assert run["lastError"]["code"] == "STEP_RESULT_INVALID"
     assert run["status"] == "failed"
+
+
+@pytest.mark.rule("F10")
+def test_a_pulse_whose_connection_was_cut_beats_on(service: Service, settings: Any) -> None:
+    only_on_postgresql()
+    from dataclasses import replace
+
+    from apps.runs.services.pulse import Pulse
+
+    settings.LOOMSVC = replace(settings.LOOMSVC, lease_seconds=0.3)
+    beats: list[bool] = []
+    enough = threading.Event()
+
+    def owners() -> list[str]:
+        if not beats:
+            end_backend()
+        beats.append(True)
+        return []
+
+    class Counting(Pulse):
+        def _beat(self) -> bool:
+            ended = super()._beat()
+            enough.set()
+            return ended
+
+    pulse = Counting(instance_id=uuid.UUID(service.instance_id), owners=owners, on_ended=lambda: None)
+    pulse.start()
+    assert enough.wait(5), "no beat after the first came through"
+    pulse.stop()
+    pulse.join(5)

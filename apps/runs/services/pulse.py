@@ -56,12 +56,15 @@ class Pulse(threading.Thread):
         while not self._stopped.is_set():
             try:
                 with _no_fork:
-                    ended = self._beat()
-                    # After the renewal: a long hold of the interpreter must not look like a lost worker.
-                    if self._sweeps and not ended and time.monotonic() >= next_sweep:
-                        sweep(now=clock.now())
-                        next_sweep = time.monotonic() + conf.settings().sweep_seconds
-                    connection.close()
+                    try:
+                        ended = self._beat()
+                        # After the renewal: a long hold of the interpreter must not look like a lost worker.
+                        if self._sweeps and not ended and time.monotonic() >= next_sweep:
+                            sweep(now=clock.now())
+                            next_sweep = time.monotonic() + conf.settings().sweep_seconds
+                    finally:
+                        # A connection that broke would fail every later beat too.
+                        connection.close()
             except Exception as error:
                 logger.warning("the pulse could not reach the ledger (%s)", type(error).__name__)
                 ended = False
