@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 import uuid
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from django.db import OperationalError, connection, transaction
 
 from apps.core import clock
 from apps.core.database import database_time_after, for_update
+from apps.results.models import Record
 from apps.runs.models import Run
 from apps.runs.services import worker
 from apps.runs.services.executing import execute
@@ -58,6 +60,66 @@ def begun(service: Service, **plan: Any) -> tuple[str, Leased]:
     step = land([SegmentResult(init, execute(init), keep=True)], now=clock.now())[0].next
     assert step is not None
     return run_id, step
+
+
+LOOM = """\
+loom: {name}
+title: {name}
+description: Made by a test.
+entry: only
+stages:
+  only:
+    state: steps:Nothing
+    initialize: steps:begin
+    entry: act
+    steps:
+      act:
+        code: steps:act
+{extra}        on: {{done: end, again: act}}
+    on: {{done: end}}
+"""
+STEPS = """\
+import datetime as dt
+import time
+from pydantic import BaseModel
+from loomsvc.authoring import *
+
+class Nothing(BaseModel):
+    pass
+
+def begin(context):
+    return Nothing()
+
+def act(step: CodeStep[Nothing]):
+    {body}
+"""
+
+
+def make_loom(folder: Path, name: str, body: str, *, extra: str = "", more: str = "") -> str:
+    """A Loom of one Step with ``body``, ``extra`` keys of the Step and ``more`` functions; its name."""
+    (folder / name).mkdir()
+    keys = "".join(f"        {line}\n" for line in extra.splitlines())
+    (folder / name / "loom.yaml").write_text(LOOM.format(name=name, extra=keys))
+    (folder / name / "steps.py").write_text(STEPS.replace("{body}", body) + more)
+    return name
+
+
+def begun_loom(service: Service, loom: str) -> tuple[str, Leased]:
+    """A Run of ``loom`` whose Step a worker has begun."""
+    result = service.operate("run", loomName=loom, input={})
+    assert "error" not in result, (result, service.call("list_looms"))
+    init = lease(service)
+    step = land([SegmentResult(init, execute(init), keep=True)], now=clock.now())[0].next
+    assert step is not None
+    return str(result["run"]["runId"]), step
+
+
+def deadlocks() -> int:
+    """How many PostgreSQL has broken up in this database."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_force_next_flush()")
+        cursor.execute("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+        return int(cursor.fetchone()[0])
 
 
 def only_on_postgresql() -> None:
@@ -277,3 +339,71 @@ def test_a_pulse_whose_connection_was_cut_beats_on(service: Service, settings: A
     assert enough.wait(5), "no beat after the first came through"
     pulse.stop()
     pulse.join(5)
+
+
+def landed_together(*steps: Leased) -> list[BaseException]:
+    """Land both Steps so that the second meets the first's uncommitted rows; what went wrong."""
+    from apps.runs.services import landing
+
+    outputs = [execute(step) for step in steps]
+    first_is_written = threading.Event()
+
+    def first() -> None:
+        with transaction.atomic():
+            landing._land_one(SegmentResult(steps[0], outputs[0]), now=clock.now())
+            first_is_written.set()
+            wait_until_blocked()
+
+    def second() -> None:
+        assert first_is_written.wait(10)
+        land([SegmentResult(steps[1], outputs[1])], now=clock.now())
+
+    return at_once(first, second)
+
+
+@pytest.mark.rule("S3", "F13")
+def test_two_runs_that_append_the_same_record_at_once_both_succeed(service: Service) -> None:
+    only_on_postgresql()
+    runs = [begun(service, do=[{"record": "same"}]) for _ in range(2)]
+    assert landed_together(*(step for _, step in runs)) == []
+    assert [service.run(run_id)["status"] for run_id, _ in runs] == ["completed", "completed"]
+    assert Record.objects.get().record_id == "same"
+
+
+@pytest.mark.rule("S3", "S4", "F13")
+def test_an_id_that_another_run_takes_at_the_same_moment_is_refused_by_its_name(
+    service: Service, loom_paths: Path
+) -> None:
+    only_on_postgresql()
+    looms = [
+        make_loom(loom_paths, f"maker{n}", f'step.append_record({n}, record_id="r")\n    return "done"') for n in (1, 2)
+    ]
+    runs = [begun_loom(service, loom) for loom in looms]
+    assert landed_together(*(step for _, step in runs)) == []
+    assert service.run(runs[0][0])["status"] == "completed"
+    error = service.run(runs[1][0])["lastError"]
+    assert error["message"] == "RecordConflict: there is a Record r with other data"
+
+
+@pytest.mark.rule("S3", "F13", "FR-G5")
+def test_runs_that_append_the_same_records_in_opposite_orders_make_no_deadlock(
+    service: Service, loom_paths: Path
+) -> None:
+    only_on_postgresql()
+    ids = [f"r{n:03}" for n in range(300)]
+    looms = [
+        make_loom(
+            loom_paths,
+            f"order{n}",
+            f'[step.append_record(0, record_id=one) for one in {order!r}]\n    return "done"',
+        )
+        for n, order in enumerate((ids, ids[::-1]))
+    ]
+    deadlocks_before = deadlocks()
+    for _ in range(5):
+        runs = [begun_loom(service, loom) for loom in looms]
+        steps = [(step, execute(step)) for _, step in runs]
+        assert at_once(*(lambda s=s, o=o: land([SegmentResult(s, o)], now=clock.now()) for s, o in steps)) == []
+        assert {service.run(run_id)["status"] for run_id, _ in runs} == {"completed"}
+        Record.objects.all().delete()
+    assert deadlocks() == deadlocks_before

@@ -119,13 +119,19 @@ def _commit(run: Run, leased: Leased, output: SegmentOutput) -> Failed | None:
     if not output.staged:
         return None
     landing = Landing(run.project_id, run.loom_name, run.stage, run.pk, run.updated_at)
+    staged = [_commit_of(one) for one in output.staged]
     try:
-        with transaction.atomic():
-            landed = land_commits(landing, [_commit_of(staged) for staged in output.staged])
+        try:
+            with transaction.atomic():
+                landed = land_commits(landing, staged)
+        except IntegrityError:
+            # Another Run took one of these ids at the same moment; what it put there can be seen now.
+            with transaction.atomic():
+                landed = land_commits(landing, staged)
     except (ArtifactConflict, RecordConflict) as conflict:
         return _refused(conflict, leased)
     except IntegrityError:
-        return _refused(ArtifactConflict("another Run took the same id at the same moment"), leased)
+        return _refused(ArtifactConflict("other Runs take the same ids at the same moment"), leased)
     run.artifact_ids = list(dict.fromkeys([*run.artifact_ids, *landed.artifact_ids]))
     run.record_ids = list(dict.fromkeys([*run.record_ids, *landed.record_ids]))
     return None
