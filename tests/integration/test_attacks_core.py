@@ -407,3 +407,20 @@ def test_runs_that_append_the_same_records_in_opposite_orders_make_no_deadlock(
         assert {service.run(run_id)["status"] for run_id, _ in runs} == {"completed"}
         Record.objects.all().delete()
     assert deadlocks() == deadlocks_before
+
+
+@pytest.mark.rule("S1", "S3", "F22")
+def test_results_bear_the_time_at_which_they_landed_and_it_never_goes_back(service: Service) -> None:
+    _, slow = begun(service, do=[{"artifact": {"n": 1}, "record": "slow"}])
+    _, quick = begun(service, do=[{"artifact": {"n": 2}, "record": "quick"}])
+    quick_output = execute(quick)
+    hour = dt.timedelta(hours=1)
+    land([SegmentResult(quick, quick_output)], now=clock.now() + hour)
+    assert service.call("get_record", recordId="quick")["record"]["createdAt"] > clock.to_wire(clock.now() + hour / 2)
+    before = service.call("get_artifact", loomName="trial", stageName="work")["artifact"]
+    output = execute(slow)
+    assert output.ending.outcome == "done"
+    land([SegmentResult(slow, output)], now=clock.now())
+    after = service.call("get_artifact", loomName="trial", stageName="work")["artifact"]
+    assert (before["revision"], after["revision"]) == (1, 2)
+    assert after["updatedAt"] >= before["updatedAt"]

@@ -68,20 +68,22 @@ def _locked_place(landing: Landing) -> Artifact:
 
 def _land_artifacts(landing: Landing, commits: Sequence[Create | Replace | Remove]) -> list[str]:
     artifact = _locked_place(landing)
+    # The worker before may have had a faster clock (F22).
+    now = max(landing.now, artifact.updated_at or landing.now)
     written: list[ArtifactRevision] = []
     for commit in commits:
         place = Place(artifact.artifact_id, artifact.revision)
         if isinstance(commit, Create):
             others = Artifact.objects.filter(project_id=landing.project_id, artifact_id=commit.artifact_id)
             revision = decide_create(place, commit, id_taken=others.exclude(pk=artifact.pk).exists())
-            artifact.created_at = landing.now
+            artifact.created_at = now
         else:
             revision = decide_change(place, commit)
         removed = isinstance(commit, Remove)
         data = None if isinstance(commit, Remove) else commit.data
         artifact.artifact_id = None if removed else commit.artifact_id
         artifact.revision = revision
-        artifact.updated_at = landing.now
+        artifact.updated_at = now
         written.append(
             ArtifactRevision(
                 id=new_id(),
@@ -92,7 +94,7 @@ def _land_artifacts(landing: Landing, commits: Sequence[Create | Replace | Remov
                 digest=json_text.digest(data),
                 removed=removed,
                 run_id=landing.run_id,
-                created_at=landing.now,
+                created_at=now,
             )
         )
     artifact.save(update_fields=["artifact_id", "revision", "created_at", "updated_at"])

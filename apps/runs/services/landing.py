@@ -97,7 +97,7 @@ def _land_one(result: SegmentResult, *, now: dt.datetime) -> Landed:
         return Landed(accepted=False)
     ending = output.ending
     if not isinstance(ending, Failed):
-        ending = _commit(run, leased, output) or ending
+        ending = _commit(run, leased, output, now) or ending
     if isinstance(ending, Failed):
         events = [_failed(run, leased, ending, output, now)]
     else:
@@ -110,7 +110,7 @@ def _land_one(result: SegmentResult, *, now: dt.datetime) -> Landed:
     return Landed(True, leased_of(run, leased.loom, instance_id=leased.instance_id) if going_on else None)
 
 
-def _commit(run: Run, leased: Leased, output: SegmentOutput) -> Failed | None:
+def _commit(run: Run, leased: Leased, output: SegmentOutput, now: dt.datetime) -> Failed | None:
     """Check the outcome and land staged commits; what is wrong with them, if anything is."""
     if isinstance(output.ending, Outcome) and leased.due.kind is not SegmentKind.INITIALIZE:
         error = check_outcome(leased.loom.graph, leased.position, output.ending.outcome)
@@ -118,7 +118,7 @@ def _commit(run: Run, leased: Leased, output: SegmentOutput) -> Failed | None:
             return Failed(error.code.value, error.message, ())
     if not output.staged:
         return None
-    landing = Landing(run.project_id, run.loom_name, run.stage, run.pk, run.updated_at)
+    landing = Landing(run.project_id, run.loom_name, run.stage, run.pk, changes.moment(run, now))
     staged = [_commit_of(one) for one in output.staged]
     try:
         try:
