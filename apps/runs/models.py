@@ -71,7 +71,8 @@ class Run(models.Model):
     attempts = models.PositiveIntegerField(default=0)
     #: The due segment's ``SegmentPolicy``.
     policy = JsonTextField(default=dict)
-    continuation = models.CharField(max_length=200, blank=True)
+    #: ``module:function``, as long as Python lets them be.
+    continuation = models.TextField(blank=True)
     #: ``{kind, value}`` that the continuation is given.
     answer = JsonTextField(null=True)
     #: The moment that ``now()`` shows to all attempts at this segment.
@@ -145,7 +146,7 @@ class Action(models.Model):
     kind = models.CharField(max_length=16, choices=[("questions", "questions"), ("confirmation", "confirmation")])
     request = JsonTextField()
     only_person = models.BooleanField(default=False)
-    continuation = models.CharField(max_length=200)
+    continuation = models.TextField()
     answer = JsonTextField(null=True)
     answered_by = JsonTextField(null=True)
     created_at = models.DateTimeField()
