@@ -27,4 +27,5 @@ def moved(by: dt.timedelta) -> Iterator[None]:
 
 def to_wire(moment: dt.datetime) -> str:
     """ISO 8601 with microseconds and ``Z``."""
-    return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    # Not strftime: it writes the years before 1000 with fewer digits.
+    return moment.astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

@@ -513,3 +513,22 @@ def test_whatever_code_says_or_keeps_its_run_ends_alike_on_every_database(servic
         assert "\\u0000" not in shown
         shown.encode()
     assert ended == {what: code for what, (_, code) in HOSTILE.items()}
+
+
+@pytest.mark.rule("R16", "F22")
+@pytest.mark.parametrize(
+    ("when", "shown"),
+    [
+        ("dt.datetime.max.replace(tzinfo=dt.UTC)", "9999-12-31T23:59:59.999999Z"),
+        ("dt.datetime(1, 1, 1, tzinfo=dt.UTC)", "0001-01-01T00:00:00.000000Z"),
+        ("dt.datetime(2026, 11, 1, 1, 30, fold=1, tzinfo=ZoneInfo('America/New_York'))", "2026-11-01T06:30:00.000000Z"),
+    ],
+)
+def test_a_sleep_is_told_as_an_instant_on_the_wire(service: Service, loom_paths: Path, when: str, shown: str) -> None:
+    later = "\nfrom zoneinfo import ZoneInfo\ndef other(step):\n    return 'done'\n"
+    run = finished(
+        service, make_loom(loom_paths, "sleeper", f"return step.sleep_until({when}, then=other)", more=later)
+    )
+    events = service.call("list_run_events", runId=run["runId"])["events"]
+    (waited,) = (event for event in events if event["type"] == "StepWaited")
+    assert waited["data"]["until"] == shown
