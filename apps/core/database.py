@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from django.db import InterfaceError, OperationalError, connection
@@ -45,6 +46,23 @@ def for_update(rows: QuerySet[M], *, skip_locked: bool = False) -> QuerySet[M]:
     return rows.select_for_update(skip_locked=skip_locked, of=("self",))
 
 
+def lock_first(rows: QuerySet[M], *, skip_locked: bool = False) -> M | None:
+    """The first of ``rows``, locked until the transaction ends, with what ``select_related`` joined.
+
+    When a row changed while its lock was taken, PostgreSQL reads that row again but joins what stood beside the
+    older one; such a relation is left to be read when it is asked for.
+    """
+    row = for_update(rows, skip_locked=skip_locked).first()
+    if row is not None:
+        fields: Iterable[Any] = row._meta.concrete_fields
+        for field in fields:
+            if field.is_relation and field.is_cached(row):
+                joined = field.get_cached_value(row)
+                if getattr(row, field.attname) != (None if joined is None else joined.pk):
+                    field.delete_cached_value(row)
+    return row
+
+
 def lock_shared(rows: QuerySet[Any]) -> bool:
     """Keep others from changing ``rows`` until the transaction ends; True when there is a row."""
     if connection.vendor != "postgresql":
@@ -68,6 +86,7 @@ __all__ = [
     "database_now",
     "database_time_after",
     "for_update",
+    "lock_first",
     "lock_name",
     "lock_shared",
 ]

@@ -532,3 +532,35 @@ def test_a_sleep_is_told_as_an_instant_on_the_wire(service: Service, loom_paths:
     events = service.call("list_run_events", runId=run["runId"])["events"]
     (waited,) = (event for event in events if event["type"] == "StepWaited")
     assert waited["data"]["until"] == shown
+
+
+@pytest.mark.rule("R6", "F21")
+def test_a_run_that_moved_on_while_its_lock_was_taken_is_leased_with_its_present_state(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_on_postgresql()
+    from apps.core import database
+
+    _, step = begun(service, do=[{"ending": "again"}])
+    output = execute(step)
+    # What another worker may do between the look at the queue and the lock is stretched: this one waits for the lock.
+    patient = database.for_update
+    monkeypatch.setattr(database, "for_update", lambda rows, skip_locked=False: patient(rows))
+    Run.objects.update(status="queued", due_at=database_time_after(-1))
+    moved_on = threading.Event()
+    leased: list[Leased] = []
+
+    def other_worker() -> None:
+        with transaction.atomic():
+            Run.objects.update(status="running")
+            assert land([SegmentResult(step, output)], now=clock.now())[0].accepted
+            moved_on.set()
+            wait_until_blocked()
+
+    def this_worker() -> None:
+        assert moved_on.wait(10)
+        leased.append(lease(service))
+
+    assert at_once(other_worker, this_worker) == []
+    assert leased[0].position.visit == 2
+    assert leased[0].state["trail"] == ["act:again"]

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 
 from apps.access.services.credentials import is_live
 from apps.core import clock
-from apps.core.database import for_update
+from apps.core.database import lock_first
 from apps.core.failpoints import Failpoint, reach
 from apps.ledger.services.events import NewEvent
 from apps.looms import segments
@@ -91,7 +91,7 @@ def _land_one(result: SegmentResult, *, now: dt.datetime) -> Landed:
     rows = Run.objects.select_related("credential", "state").filter(
         pk=leased.run_id, fence=leased.fence, step_seq=leased.step_seq, status=RunStatus.RUNNING
     )
-    run = for_update(rows).first()
+    run = lock_first(rows)
     if run is None:
         logger.warning("a late result of Run %s was refused: its lease had passed on", leased.run_id)
         return Landed(accepted=False)

@@ -13,7 +13,7 @@ from django.db import transaction
 from apps.access.services.credentials import is_live
 from apps.core import conf
 from apps.core.caller import AgentExecutor
-from apps.core.database import database_now, database_time_after, for_update
+from apps.core.database import database_now, database_time_after, for_update, lock_first
 from apps.core.errors import LoomError
 from apps.core.failpoints import Failpoint, reach
 from apps.ledger.selectors.instances import hold_current
@@ -65,7 +65,7 @@ def take_lease(*, owner: str, instance_id: uuid.UUID, now: dt.datetime) -> Lease
                 raise InstanceEnded
             ready = Run.objects.filter(status=RunStatus.QUEUED, due_at__lte=database_now())
             rows = ready.select_related("credential", "state").order_by("due_at")
-            run = for_update(rows, skip_locked=True).first()
+            run = lock_first(rows, skip_locked=True)
             if run is None:
                 return None
             if run.credential is not None and not is_live(run.credential, now):

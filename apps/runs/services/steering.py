@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable
 
 from apps.core.caller import Caller
-from apps.core.database import for_update
+from apps.core.database import lock_first
 from apps.core.errors import ErrorCode, LoomError, not_found
 from apps.ledger.contracts import Receipt
 from apps.ledger.domain.receipts import Effect, OperationKind
@@ -34,7 +34,7 @@ from apps.runs.services import changes
 
 def _locked(caller: Caller, run_id: str) -> Run:
     rows = Run.objects.filter(pk=uuid.UUID(run_id), project_id=caller.project_id)
-    run = for_update(rows.select_related("pending_action")).first()
+    run = lock_first(rows.select_related("pending_action"))
     if run is None:
         raise not_found("Run", run_id)
     return run
