@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from apps.core import json_text
 from apps.core.errors import Issue, LoomError, invalid_request
+
+K = TypeVar("K")
 
 
 def encode(listing: str, filters: Mapping[str, Any], last_key: str) -> str:
@@ -18,18 +20,29 @@ def encode(listing: str, filters: Mapping[str, Any], last_key: str) -> str:
     return base64.urlsafe_b64encode(body.encode()).decode().rstrip("=")
 
 
-def decode(listing: str, filters: Mapping[str, Any], cursor: str | None) -> str | None:
-    """The key to continue after; ``INVALID_REQUEST`` when the cursor is not one of this list's."""
+def decode(listing: str, filters: Mapping[str, Any], cursor: str | None, key_of: Callable[[str], K]) -> K | None:
+    """The key to continue after; ``INVALID_REQUEST`` when the cursor is not one of this list's.
+
+    ``key_of`` reads the key and raises ``ValueError`` for what is none: anyone can write a cursor.
+    """
     if cursor is None:
         return None
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         key, binding = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
         if isinstance(key, str) and binding == _binding(listing, filters) and not json_text.find_issues(key):
-            return key
+            return key_of(key)
     except (ValueError, TypeError, binascii.Error, RecursionError):
         pass
     raise _refused(listing)
+
+
+def number(key: str) -> int:
+    """A key that counts from 0 and fits every database's integers."""
+    value = int(key) if key.isascii() and key.isdigit() and len(key) <= 18 else -1
+    if value < 0:
+        raise ValueError("not a number")
+    return value
 
 
 def _binding(listing: str, filters: Mapping[str, Any]) -> str:

@@ -54,7 +54,10 @@ class ArtifactRevision(models.Model):
     class Meta:
         ordering = ["artifact", "revision"]
         constraints = [models.UniqueConstraint(fields=["artifact", "revision"], name="artifact_revision")]
-        indexes = [models.Index(fields=["run_id"], name="artifact_revision_of_run")]
+        indexes = [
+            models.Index(fields=["run_id"], name="artifact_revision_of_run"),
+            models.Index(fields=["artifact_id_then", "-revision", "-id"], name="artifact_revision_by_id"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.artifact_id_then} revision {self.revision}"

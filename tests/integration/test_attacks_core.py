@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import threading
 import uuid
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from apps.core import clock, json_text
+from apps.core import clock, cursors, json_text
 from apps.core.database import database_time_after, for_update
 from apps.results.models import Record
 from apps.runs.models import Run
@@ -564,3 +565,51 @@ def test_a_run_that_moved_on_while_its_lock_was_taken_is_leased_with_its_present
     assert at_once(other_worker, this_worker) == []
     assert leased[0].position.visit == 2
     assert leased[0].state["trail"] == ["act:again"]
+
+
+@pytest.mark.rule("E3", "R3", "S2", "FR-E5")
+def test_a_cursor_that_somebody_wrote_himself_is_refused_by_every_list(service: Service) -> None:
+    run_id = service.finish(do=[{"artifact": 1}])["runId"]
+    (artifact,) = service.call("list_artifacts")["artifacts"]["data"]
+    lists: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+        "list_runs": ("list_runs", {"loomName": None, "status": None}, {}),
+        "list_run_events": ("list_events", {"runId": run_id}, {"runId": run_id}),
+        "list_run_attempts": ("list_attempts", {"runId": run_id}, {"runId": run_id}),
+        "list_artifact_revisions": (
+            "list_artifact_revisions",
+            {"artifactId": artifact["artifactId"]},
+            {"artifactId": artifact["artifactId"]},
+        ),
+    }
+    keys = ("", "x", "-1", "1.5", "9" * 30, "9" * 1000, "\u0661", " 1", "1_0", "1/x", "None", "\t")
+    for key, (name, (listing, filters, arguments)) in itertools.product(keys, lists.items()):
+        answer = service.call(name, **arguments, cursor=cursors.encode(listing, filters, key))
+        assert answer["error"]["code"] == "INVALID_REQUEST", (name, key)
+        assert answer["error"]["validation"]["issues"][0]["path"] == "/cursor"
+
+
+@pytest.mark.rule("S1", "S4", "FR-E1")
+def test_revisions_of_an_id_that_moved_to_another_place_are_paged_without_loss(
+    service: Service, loom_paths: Path
+) -> None:
+    body = (
+        'there = step.artifacts.get_by_id("it")\n'
+        '    if there is None: step.create_artifact(step.loom_name, artifact_id="it")\n'
+        '    else: step.remove_artifact("it", expected_revision=there.revision)\n'
+        '    return "done"'
+    )
+    looms = [make_loom(loom_paths, f"place{n}", body) for n in range(3)]
+    for loom in (*looms, looms[0]):
+        for _ in range(2):
+            assert finished(service, loom)["status"] == "completed"
+    everything = service.call("list_artifact_revisions", artifactId="it")["revisions"]
+    assert sorted(one["revision"] for one in everything) == [1, 1, 1, 2, 2, 2, 3, 4]
+    paged: list[Any] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = service.call("list_artifact_revisions", artifactId="it", limit=1, **cursor)
+        paged += page["revisions"]
+        if "nextCursor" not in page:
+            break
+        cursor = {"cursor": page["nextCursor"]}
+    assert paged == everything

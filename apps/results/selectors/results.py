@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from apps.core import clock, cursors
 from apps.results.contracts import (
@@ -59,7 +59,7 @@ def artifact_at(*, project_id: uuid.UUID, loom_name: str, stage_name: str) -> Ar
 def list_artifacts(*, project_id: uuid.UUID, query: ListArtifacts) -> ArtifactPage:
     """One keyset page ordered by ``artifactId``."""
     filters = {"loomName": query.loom_name, "stageName": query.stage_name}
-    after = cursors.decode("list_artifacts", filters, query.cursor)
+    after = cursors.decode("list_artifacts", filters, query.cursor, str)
     rows = _standing(project_id).defer("data").order_by("artifact__artifact_id")
     if query.loom_name is not None:
         rows = rows.filter(artifact__loom_name=query.loom_name)
@@ -77,14 +77,15 @@ def list_artifacts(*, project_id: uuid.UUID, query: ListArtifacts) -> ArtifactPa
 
 
 def list_revisions(*, project_id: uuid.UUID, query: ListRevisions) -> RevisionList:
-    """One page of the kept revisions of the place where ``artifactId`` stands or once stood."""
+    """One page of the kept revisions of whatever stood under ``artifactId``, newest first."""
     filters = {"artifactId": query.artifact_id}
-    after = cursors.decode("list_artifact_revisions", filters, query.cursor)
+    after = cursors.decode("list_artifact_revisions", filters, query.cursor, _revision_and_id)
     rows = ArtifactRevision.objects.filter(
         artifact__project_id=project_id, artifact_id_then=query.artifact_id
-    ).order_by("-revision")
+    ).order_by("-revision", "-id")
     if after is not None:
-        rows = rows.filter(revision__lt=int(after))
+        revision, last_id = after
+        rows = rows.filter(Q(revision__lt=revision) | Q(revision=revision, id__lt=last_id))
     page = list(rows[: query.limit + 1])
     shown = page[: query.limit]
     more = len(page) > query.limit
@@ -101,8 +102,16 @@ def list_revisions(*, project_id: uuid.UUID, query: ListRevisions) -> RevisionLi
             )
             for row in shown
         ],
-        next_cursor=cursors.encode("list_artifact_revisions", filters, str(shown[-1].revision)) if more else None,
+        next_cursor=cursors.encode("list_artifact_revisions", filters, f"{shown[-1].revision}/{shown[-1].pk}")
+        if more
+        else None,
     )
+
+
+def _revision_and_id(key: str) -> tuple[int, uuid.UUID]:
+    """An id may have stood at several places, each of which counts its revisions."""
+    revision, _, last_id = key.partition("/")
+    return cursors.number(revision), uuid.UUID(last_id)
 
 
 def _record(row: Record | None) -> RecordDetail | None:

@@ -100,14 +100,14 @@ def find_run(*, project_id: uuid.UUID, operation_id: str, instance_id: str) -> c
 def list_runs(*, project_id: uuid.UUID, query: contracts.ListRuns) -> contracts.RunList:
     """One keyset page, newest first: ids sort by time, so no Run is skipped or shown twice (R3)."""
     filters = {"loomName": query.loom_name, "status": query.status}
-    after = cursors.decode("list_runs", filters, query.cursor)
+    after = cursors.decode("list_runs", filters, query.cursor, uuid.UUID)
     rows = _with_parts().defer("input", "pending_action__request").filter(project_id=project_id).order_by("-id")
     if query.loom_name is not None:
         rows = rows.filter(loom_name=query.loom_name)
     if query.status is not None:
         rows = rows.filter(status=query.status)
     if after is not None:
-        rows = rows.filter(id__lt=uuid.UUID(after))
+        rows = rows.filter(id__lt=after)
     page = list(rows[: query.limit + 1])
     shown = page[: query.limit]
     current = current_instance().id
@@ -142,8 +142,8 @@ def list_events(*, project_id: uuid.UUID, query: contracts.ListEvents) -> contra
     """One page of a Run's events, in order."""
     run = _require(project_id, query.run_id)
     filters = {"runId": query.run_id}
-    after = cursors.decode("list_events", filters, query.cursor)
-    page = events_after(run_id=run.pk, seq=int(after or 0), limit=query.limit + 1)
+    after = cursors.decode("list_events", filters, query.cursor, cursors.number)
+    page = events_after(run_id=run.pk, seq=after or 0, limit=query.limit + 1)
     shown = page[: query.limit]
     more = len(page) > len(shown)
     return contracts.EventList(
@@ -156,10 +156,10 @@ def list_attempts(*, project_id: uuid.UUID, query: contracts.ListAttempts) -> co
     """One page of a Run's attempts with the State after each."""
     run = _require(project_id, query.run_id)
     filters = {"runId": query.run_id}
-    after = cursors.decode("list_attempts", filters, query.cursor)
+    after = cursors.decode("list_attempts", filters, query.cursor, cursors.number)
     rows = StepAttempt.objects.select_related("state").filter(run_id=run.pk).order_by("step_seq")
     if after is not None:
-        rows = rows.filter(step_seq__gt=int(after))
+        rows = rows.filter(step_seq__gt=after)
     page = list(rows[: query.limit + 1])
     shown = page[: query.limit]
     more = len(page) > len(shown)
