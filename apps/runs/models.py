@@ -6,10 +6,10 @@ from django.db import models
 
 from apps.core.fields import JsonTextField
 from apps.core.ids import new_id
-from apps.runs.domain.statuses import TERMINAL, AttemptStatus, RunStatus, SegmentKind
+from apps.runs.domain.statuses import OPEN, AttemptStatus, RunStatus, SegmentKind
 
 NAME_LENGTH = 64
-_NON_TERMINAL = models.Q(status__in=[s.value for s in RunStatus if s not in TERMINAL])
+_NON_TERMINAL = models.Q(status__in=[s.value for s in OPEN])
 
 
 class Run(models.Model):

@@ -613,3 +613,32 @@ def test_revisions_of_an_id_that_moved_to_another_place_are_paged_without_loss(
             break
         cursor = {"cursor": page["nextCursor"]}
     assert paged == everything
+
+
+def plans(call: Callable[[], Any]) -> str:
+    """How PostgreSQL reads for ``call`` when tables are too big to be read through."""
+    from django.test.utils import CaptureQueriesContext
+
+    with CaptureQueriesContext(connection) as captured:
+        call()
+    selects = [query["sql"] for query in captured if query["sql"].startswith("SELECT")]
+    with connection.cursor() as cursor:
+        cursor.execute("SET enable_seqscan = off")
+        cursor.execute("SET enable_sort = off")
+        out = []
+        for sql in selects:
+            cursor.execute("EXPLAIN " + sql)
+            out += [row[0] for row in cursor.fetchall()]
+        cursor.execute("RESET enable_seqscan")
+        cursor.execute("RESET enable_sort")
+    return "\n".join(out)
+
+
+@pytest.mark.rule("N8", "R8", "P9")
+def test_what_is_open_is_found_without_reading_what_has_ended(service: Service) -> None:
+    only_on_postgresql()
+    service.finish()
+    assert "Scan using run_open" in plans(lambda: service.call("status"))
+    exclusive = plans(lambda: service.operate("run", loomName="single", input=1))
+    assert "Seq Scan on runs_run" not in exclusive
+    assert "Scan using run_list_by_loom on runs_run" not in exclusive

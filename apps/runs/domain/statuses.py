@@ -25,6 +25,8 @@ class RunStatus(enum.StrEnum):
 
 
 TERMINAL = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
+#: In the words of the ledger's partial indexes, which serve queries that name these, not those that exclude the rest.
+OPEN = tuple(status for status in RunStatus if status not in TERMINAL)
 
 
 class SegmentKind(enum.StrEnum):

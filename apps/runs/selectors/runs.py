@@ -12,7 +12,7 @@ from apps.core.errors import not_found
 from apps.ledger.selectors.events import events_after
 from apps.ledger.selectors.instances import current_instance
 from apps.runs import contracts
-from apps.runs.domain.statuses import TERMINAL
+from apps.runs.domain.statuses import OPEN, TERMINAL
 from apps.runs.models import Action, Run, StepAttempt
 
 
@@ -122,8 +122,7 @@ def open_counts(*, project_id: uuid.UUID) -> dict[str, int]:
     from django.db.models import Count
 
     rows = (
-        Run.objects.filter(project_id=project_id)
-        .exclude(status__in=[status.value for status in TERMINAL])
+        Run.objects.filter(project_id=project_id, status__in=OPEN)
         .order_by()
         .values_list("status")
         .annotate(number=Count("id"))

@@ -19,7 +19,7 @@ from apps.looms.services.catalog import LoomStatus, current
 from apps.runs.contracts import RunLoom
 from apps.runs.domain.advancing import start
 from apps.runs.domain.executors import not_ready_because
-from apps.runs.domain.statuses import TERMINAL, EventType, RunStatus
+from apps.runs.domain.statuses import OPEN, EventType, RunStatus
 from apps.runs.models import Run
 from apps.runs.queue import ring_on_commit
 from apps.runs.services import changes
@@ -104,11 +104,9 @@ def _require_executor(caller: Caller, graph: LoomGraph) -> None:
 
 def _require_no_other(project_id: uuid.UUID, loom_name: str) -> None:
     lock_name("exclusive", project_id, loom_name)
-    open_runs = Run.objects.filter(project_id=project_id, loom_name=loom_name).exclude(
-        status__in=[status.value for status in TERMINAL]
-    )
-    other = open_runs.values_list("id", flat=True).first()
-    if other is not None:
+    open_runs = Run.objects.filter(project_id=project_id, loom_name=loom_name, status__in=OPEN)
+    # Any of them, in no order: sorted by id, all that have ended might be read before one is found.
+    for other in open_runs.order_by().values_list("id", flat=True)[:1]:
         raise LoomError(
             ErrorCode.BUSY,
             f"Loom {loom_name} runs one at a time, and Run {other} has not ended. Wait for it or cancel it, then "
