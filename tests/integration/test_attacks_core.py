@@ -21,7 +21,7 @@ from apps.runs.services import worker
 from apps.runs.services.executing import execute
 from apps.runs.services.landing import SegmentResult, land
 from apps.runs.services.leasing import Leased, renew_leases, take_lease
-from apps.runs.services.sweeping import sweep
+from apps.runs.services.sweeping import remove_old_runs, sweep
 from tests.conftest import Service
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -642,3 +642,21 @@ def test_what_is_open_is_found_without_reading_what_has_ended(service: Service) 
     exclusive = plans(lambda: service.operate("run", loomName="single", input=1))
     assert "Seq Scan on runs_run" not in exclusive
     assert "Scan using run_list_by_loom on runs_run" not in exclusive
+
+
+@pytest.mark.rule("R17")
+def test_retention_does_not_read_through_what_the_present_instance_has_ended(service: Service, settings: Any) -> None:
+    from dataclasses import replace
+
+    from django.test.utils import CaptureQueriesContext
+
+    settings.LOOMSVC = replace(settings.LOOMSVC, retention_days=30)
+    service.finish()
+    # A long time later the same instance is still the current one.
+    later = clock.now() + dt.timedelta(days=400)
+    with CaptureQueriesContext(connection) as captured:
+        assert remove_old_runs(now=later) == 0
+    (query,) = (q["sql"] for q in captured if "finished_at" in q["sql"])
+    assert f"{clock.now() + dt.timedelta(days=1):%Y-%m-%d}" in query
+    service.reopen()
+    assert remove_old_runs(now=later) == 1

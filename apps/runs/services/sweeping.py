@@ -73,10 +73,12 @@ def remove_old_runs(*, now: dt.datetime) -> int:
     days = conf.settings().retention_days
     if not days:
         return 0
-    current = current_instance().id
+    current = current_instance()
+    # Nothing of the current instance is looked at, however long it lasts; clocks may differ by less than a day.
+    before = min(now - dt.timedelta(days=days), current.opened_at + dt.timedelta(days=1))
     old = (
-        Run.objects.filter(finished_at__lt=now - dt.timedelta(days=days))
-        .exclude(finished_instance_id=current)
+        Run.objects.filter(finished_at__lt=before)
+        .exclude(finished_instance_id=current.id)
         .order_by("finished_at")
         .values_list("id", flat=True)[:_RETENTION_BATCH]
     )
