@@ -660,3 +660,15 @@ def test_retention_does_not_read_through_what_the_present_instance_has_ended(ser
     assert f"{clock.now() + dt.timedelta(days=1):%Y-%m-%d}" in query
     service.reopen()
     assert remove_old_runs(now=later) == 1
+
+
+@pytest.mark.rule("R12")
+@pytest.mark.parametrize("name", ["TimeoutError", "OSError", "Exception", "BaseException", "builtins.TimeoutError"])
+def test_a_step_that_the_sweep_times_out_is_retried_as_one_that_its_worker_does(
+    service: Service, loom_paths: Path, name: str
+) -> None:
+    extra = f"timeout: 1h\nretry: {{attempts: 2, backoff: 0s, errors: [{name}]}}"
+    run_id, _ = begun_loom(service, make_loom(loom_paths, "overdue", 'return "done"', extra=extra))
+    Run.objects.update(deadline_at=database_time_after(-1))
+    assert sweep(now=clock.now()).timed_out == 1
+    assert service.run(run_id)["status"] == "queued", service.run(run_id)

@@ -11,6 +11,7 @@ from apps.core.database import database_now, for_update
 from apps.core.failpoints import Failpoint, reach
 from apps.ledger.selectors.instances import current_instance
 from apps.ledger.services.events import NewEvent
+from apps.looms.messages import error_names
 from apps.runs.domain.advancing import after_interruption
 from apps.runs.domain.facts import RunError
 from apps.runs.domain.statuses import AttemptStatus, EventType, RunErrorCode, RunStatus
@@ -79,6 +80,6 @@ def _time_out(run: Run, *, now: dt.datetime, instance_id: uuid.UUID) -> None:
     seconds = changes.policy_on(run).timeout_seconds
     error = RunError(RunErrorCode.STEP_TIMEOUT, f"The Step did not end within {seconds:g} s.")
     event = changes.fail_segment(
-        run, error, error_names=("TimeoutError", "OSError", "Exception"), now=now, instance_id=instance_id
+        run, error, error_names=error_names(TimeoutError, ""), now=now, instance_id=instance_id
     )
     changes.save(run, now=now, events=[event])
