@@ -79,7 +79,7 @@ def from_environment() -> Settings:
     return Settings(
         data_dir=Path(os.environ.get("LOOMSVC_DATA", ".loomsvc")).absolute(),
         loom_paths=tuple(Path(p).absolute() for p in paths.split(os.pathsep) if p),
-        lease_seconds=number("LOOMSVC_LEASE_SECONDS", 30, least=1),
+        lease_seconds=number("LOOMSVC_LEASE_SECONDS", 30, least=0.1),
         sweep_seconds=number("LOOMSVC_SWEEP_SECONDS", 10, least=0.1),
         pending_seconds=number("LOOMSVC_PENDING_SECONDS", 30, least=1),
         retention_days=number("LOOMSVC_RETENTION_DAYS", 0, least=0),

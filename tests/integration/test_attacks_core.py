@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from apps.core import clock, cursors, json_text
+from apps.core import clock, conf, cursors, json_text
 from apps.core.database import database_time_after, for_update
 from apps.results.models import Record
 from apps.runs.models import Run
@@ -672,3 +672,17 @@ def test_a_step_that_the_sweep_times_out_is_retried_as_one_that_its_worker_does(
     Run.objects.update(deadline_at=database_time_after(-1))
     assert sweep(now=clock.now()).timed_out == 1
     assert service.run(run_id)["status"] == "queued", service.run(run_id)
+
+
+@pytest.mark.rule("R6")
+def test_a_setting_with_which_nothing_would_run_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    useless = (
+        "FAIR_SHARE=0 THREADS=0 LEASE_SECONDS=0 SWEEP_SECONDS=0 PENDING_SECONDS=0 MAX_VALUE_BYTES=1 FAIR_SHARE=0.5 "
+        "LEASE_SECONDS=nan SWEEP_SECONDS=inf RETENTION_DAYS=-1 RETENTION_DAYS=nan"
+    )
+    for setting in useless.split():
+        name, _, value = setting.partition("=")
+        with monkeypatch.context() as patched:
+            patched.setenv(f"LOOMSVC_{name}", value)
+            with pytest.raises(ValueError, match=f"LOOMSVC_{name}='{value}' must be at least"):
+                conf.from_environment()
