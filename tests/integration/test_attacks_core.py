@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import os
+import random
 import threading
 import uuid
 from collections.abc import Callable
@@ -12,11 +14,13 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from apps.core import clock, conf, cursors, json_text
 from apps.core.database import database_time_after, for_update
+from apps.ledger.models import Event, Operation
 from apps.results.models import Record
-from apps.runs.models import Run
+from apps.runs.models import Run, StepAttempt
 from apps.runs.services import worker
 from apps.runs.services.executing import execute
 from apps.runs.services.landing import SegmentResult, land
@@ -617,8 +621,6 @@ def test_revisions_of_an_id_that_moved_to_another_place_are_paged_without_loss(
 
 def plans(call: Callable[[], Any]) -> str:
     """How PostgreSQL reads for ``call`` when tables are too big to be read through."""
-    from django.test.utils import CaptureQueriesContext
-
     with CaptureQueriesContext(connection) as captured:
         call()
     selects = [query["sql"] for query in captured if query["sql"].startswith("SELECT")]
@@ -647,8 +649,6 @@ def test_what_is_open_is_found_without_reading_what_has_ended(service: Service) 
 @pytest.mark.rule("R17")
 def test_retention_does_not_read_through_what_the_present_instance_has_ended(service: Service, settings: Any) -> None:
     from dataclasses import replace
-
-    from django.test.utils import CaptureQueriesContext
 
     settings.LOOMSVC = replace(settings.LOOMSVC, retention_days=30)
     service.finish()
@@ -686,3 +686,39 @@ def test_a_setting_with_which_nothing_would_run_is_refused_by_name(monkeypatch: 
             patched.setenv(f"LOOMSVC_{name}", value)
             with pytest.raises(ValueError, match=f"LOOMSVC_{name}='{value}' must be at least"):
                 conf.from_environment()
+
+
+@pytest.mark.rule("R6", "F25")
+def test_a_run_of_many_slow_steps_gives_way_to_others_when_its_time_is_over(
+    service: Service, loom_paths: Path, tmp_path: Path
+) -> None:
+    effects = tmp_path / "effects"
+    slow = make_loom(
+        loom_paths, "slow", f'time.sleep(0.05)\n    open({str(effects)!r}, "a").write("slow\\n")\n    return "again"'
+    )
+    service.operate("run", loomName=slow, input={})
+    quick = service.start(do=[{"ending": "done"}], effects=str(effects))
+    worker.begin(uuid.UUID(service.instance_id))
+    for _ in range(2):
+        worker.work(turn_seconds=0.1)
+    assert service.run(quick)["status"] == "completed"
+    assert len(lines(effects)) <= 5
+
+
+@pytest.mark.rule("R7", "R16", "P9", "F25")
+def test_a_run_that_loops_to_its_limit_stops_there_with_its_history_whole(service: Service, loom_paths: Path) -> None:
+    run = finished(service, make_loom(loom_paths, "endless", 'return "again"', extra="max_visits: 130"))
+    assert run["lastError"]["code"] == "LOOP_LIMIT"
+    assert (run["boundary"], run["cursor"]["visit"]) == (130, 130)
+    seen: list[int] = []
+    cursor: dict[str, str] = {}
+    while True:
+        with CaptureQueriesContext(connection) as captured:
+            page = service.call("list_run_events", runId=run["runId"], limit=50, **cursor)
+        assert len(captured) == 2
+        seen += [event["seq"] for event in page["events"]]
+        if "nextCursor" not in page:
+            break
+        cursor = {"cursor": page["nextCursor"]}
+    assert seen == list(range(1, len(seen) + 1))
+    assert len(seen) > 130

@@ -107,7 +107,7 @@ def work(*, turn_seconds: float = TURN_SECONDS) -> None:
                 leased = take_lease(owner=owner, instance_id=instance_id, now=clock.now())
                 if leased is None:
                     return
-                _advance(leased)
+                _advance(leased, ends)
         except InstanceEnded:
             logger.warning("the service was started anew; this worker takes nothing more")
             return
@@ -129,14 +129,18 @@ def _leave_behind() -> None:
         os._exit(1)
 
 
-def _advance(leased: Leased) -> None:
-    """Run a Run's segments one after the other until it waits, ends, or has used its fair share."""
+def _advance(leased: Leased, ends: float) -> None:
+    """Run a Run's segments one after the other until it waits, ends, or has used its fair share.
+
+    Its share is a number of Steps, and of time: past ``ends`` others that are due come first.
+    """
     for number in range(1, conf.settings().fair_share + 1):
         if is_for_an_agent(leased):
             open_agent_step(leased, now=clock.now())
             return
         output = execute(leased)
-        keep = number < conf.settings().fair_share and not _stopping[0] and not output.abandoned
+        over = number == conf.settings().fair_share or time.monotonic() >= ends
+        keep = not (over or _stopping[0] or output.abandoned)
         following = _land_surely(SegmentResult(leased, output, keep))
         if output.abandoned:
             _lose_thread()
