@@ -10,14 +10,16 @@ from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "loomsvc.settings.development")
 
-from django.core.asgi import get_asgi_application
+import django
 
-_django = get_asgi_application()
+django.setup(set_prefix=False)
 
 import loomsvc.celery  # noqa: E402, F401 (whoever admits a Run rings with this application)
 from apps.mcp.asgi import entry_applications  # noqa: E402
+from apps.rest.asgi import DjangoApplication  # noqa: E402
 
 _entries = entry_applications()
+_django = DjangoApplication()
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:

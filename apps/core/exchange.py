@@ -38,20 +38,21 @@ class Head:
         for raw_name, raw_value in scope["headers"]:
             name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
-        return cls(scope["method"], scope.get("query_string", b""), headers, _address(scope, headers))
+        client = scope.get("client")
+        address = countable_address(client[0] if client else None, forwarded="x-forwarded-for" in headers)
+        return cls(scope["method"], scope.get("query_string", b""), headers, address)
 
     def get(self, name: str) -> str | None:
         return self.headers.get(name)
 
 
-def _address(scope: Scope, headers: Mapping[str, str]) -> str:
+def countable_address(address: str | None, *, forwarded: bool) -> str:
     """The connection's address; one for all requests with ``X-Forwarded-For`` (K24).
 
     A server may have put that header's claim in place of the real address, and whoever can choose
     an address anew for each attempt is not limited at all.
     """
-    client = scope.get("client")
-    return client[0] if client and "x-forwarded-for" not in headers else "forwarded"
+    return address if address and not forwarded else "forwarded"
 
 
 @dataclass(frozen=True, slots=True)

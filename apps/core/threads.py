@@ -15,7 +15,7 @@ THREADS = 16
 #: Requests that may wait for a thread; more would wait longer than any client does.
 MAX_WAITING = 512
 
-_pool = ThreadPoolExecutor(THREADS, thread_name_prefix="mcp")
+_pool = ThreadPoolExecutor(THREADS, thread_name_prefix="request")
 _under_way = 0
 
 

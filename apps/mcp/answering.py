@@ -11,9 +11,9 @@ from apps.access.services.throttling import authenticate_from
 from apps.core.caller import Caller
 from apps.core.database import DATABASE_TROUBLE
 from apps.core.errors import ErrorCode, LoomError
+from apps.core.exchange import Head, Reply
 from apps.core.ids import new_id
 from apps.mcp import door, handshake, jsonrpc, modern
-from apps.mcp.exchange import Head, Reply
 from apps.mcp.jsonrpc import Message, RequestId, RpcError
 from apps.mcp.protocol import HANDSHAKE_VERSIONS, MODERN_VERSIONS, VERSION_HEADER
 from apps.mcp.tools import EntryServer

@@ -10,12 +10,12 @@ from django.conf import settings
 from mcp_types.jsonrpc import INVALID_REQUEST
 
 from apps.access.domain.entries import MCP_ENTRIES
-from apps.core import clock, conf
+from apps.core import clock, conf, threads
 from apps.core.caller import Source
 from apps.core.endpoints import Endpoint, tools_for
-from apps.mcp import door, threads
+from apps.core.exchange import Disconnected, Head, Receive, Reply, Scope, Send, read_body
+from apps.mcp import door
 from apps.mcp.answering import answer, refuse, unavailable
-from apps.mcp.exchange import Disconnected, Head, Receive, Reply, Scope, Send, read_body
 from apps.mcp.jsonrpc import RpcError
 from apps.mcp.tools import EntryServer
 

@@ -8,34 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
-from django.http.request import split_domain_port, validate_host
 from mcp_types.jsonrpc import INVALID_REQUEST
 
-from apps.mcp.exchange import Head
+from apps.core.exchange import Head
+from apps.core.hosts import is_allowed_host, is_allowed_origin
 from apps.mcp.jsonrpc import RpcError
-
-_ORIGIN = re.compile(r"https?://([^/?#@\s,]+)", re.IGNORECASE)
-_TRAILING_DOT = re.compile(r"\.(:[0-9]*)?\Z")
-
-
-def _is_allowed(host: str, allowed_hosts: Collection[str]) -> bool:
-    domain, _port = split_domain_port(host)
-    return bool(domain) and not _TRAILING_DOT.search(host) and validate_host(domain, allowed_hosts)
 
 
 def check_where_from(head: Head, allowed_hosts: Collection[str]) -> None:
-    """``Host`` must be allowed, and ``Origin`` too where there is one; ports do not matter.
-
-    A page that rebinds its own name to this address still sends its own name in both.
-    """
-    host = head.get("host")
-    if not host or not _is_allowed(host, allowed_hosts):
+    """``Host`` must be allowed, and ``Origin`` too where there is one."""
+    if not is_allowed_host(head.get("host"), allowed_hosts):
         raise RpcError(INVALID_REQUEST, "This service does not answer to that Host.", status=421)
-    origin = head.get("origin")
-    if origin is not None:
-        match = _ORIGIN.fullmatch(origin)
-        if match is None or not _is_allowed(match[1], allowed_hosts):
-            raise RpcError(INVALID_REQUEST, "Requests from that Origin are not allowed.", status=403)
+    if not is_allowed_origin(head.get("origin"), allowed_hosts):
+        raise RpcError(INVALID_REQUEST, "Requests from that Origin are not allowed.", status=403)
 
 
 def check_query(head: Head) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from mcp_types.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND
 
 from apps.core.caller import Caller
+from apps.core.exchange import Head
 from apps.mcp import methods
 from apps.mcp.calls import call_tool
-from apps.mcp.exchange import Head
 from apps.mcp.jsonrpc import Message, RpcError
 from apps.mcp.protocol import ASSUMED_HANDSHAKE, HANDSHAKE_VERSIONS, LATEST_HANDSHAKE, SESSION_HEADER, VERSION_HEADER
 from apps.mcp.tools import EntryServer

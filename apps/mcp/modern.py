@@ -10,9 +10,9 @@ from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
 from mcp_types.jsonrpc import HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
 
 from apps.core.caller import Caller
+from apps.core.exchange import Head
 from apps.mcp import methods
 from apps.mcp.calls import call_tool
-from apps.mcp.exchange import Head
 from apps.mcp.jsonrpc import Message, RpcError, text_of
 from apps.mcp.listing import COMPLETE
 from apps.mcp.protocol import METHOD_HEADER, MODERN_VERSIONS, NAME_HEADER, VERSION_HEADER

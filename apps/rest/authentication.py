@@ -1,4 +1,4 @@
-"""Who is calling over REST: a bearer credential of source ``studio`` (N1, K4)."""
+"""Who is calling over REST: a bearer credential of source ``studio`` (N1, K4, K24)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from apps.access.domain.entries import REST_ENTRY
-from apps.access.services import credentials
+from apps.access.services.throttling import authenticate_from
 from apps.core import clock
 from apps.core.caller import Caller
 from apps.core.errors import ErrorCode, LoomError
+from apps.core.exchange import countable_address
 from apps.core.redaction import holds_credential
 from apps.rest.problems import CHALLENGE
 
@@ -34,8 +35,12 @@ class BearerAuthentication(BaseAuthentication):
 
     def authenticate(self, request: Request) -> tuple[Principal, None]:
         _refuse_credential_in_url(request)
-        authorization = request.headers.get("Authorization")
-        caller = credentials.authenticate(authorization=authorization, entry=REST_ENTRY, now=clock.now())
+        caller = authenticate_from(
+            address=countable_address(request.META.get("REMOTE_ADDR"), forwarded="X-Forwarded-For" in request.headers),
+            authorization=request.headers.get("Authorization"),
+            entry=REST_ENTRY,
+            now=clock.now(),
+        )
         return Principal(caller), None
 
     def authenticate_header(self, request: Request) -> str:

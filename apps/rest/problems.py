@@ -116,6 +116,7 @@ def problem_response(error: LoomError, status: HTTPStatus | None = None) -> Http
     """The answer for ``error``, never to be kept by a cache."""
     body = problem(error, status)
     response = HttpResponse(json_text.dumps(body.to_wire()), status=body.status, content_type=MEDIA_TYPE)
+    response["Content-Length"] = str(len(response.content))
     response["Cache-Control"] = "no-store"
     if body.status == HTTPStatus.UNAUTHORIZED:
         response["WWW-Authenticate"] = CHALLENGE

@@ -153,5 +153,7 @@ LOGGING: dict[str, Any] = {
         "loomsvc": {"level": os.environ.get("LOOMSVC_LOG_LEVEL", "INFO")},
         # Of the worker's pool; without a handler here Celery gives it one that redacts nothing.
         "multiprocessing": {"handlers": ["stderr"], "propagate": False},
+        # A refusal is the client's to read, not a line each in the operator's log.
+        "django.request": {"level": "ERROR"},
     },
 }

@@ -18,11 +18,10 @@ from mcp_live import ENDPOINTS, SECRET_SQL, Live, _server, effects, live  # noqa
 
 from apps.access.domain.entries import MCP_ENTRIES
 from apps.access.services.throttling import failure_counts
-from apps.core import clock
+from apps.core import clock, threads
 from apps.core.errors import RETRYABLE, ErrorCode
-from apps.mcp import threads
+from apps.core.exchange import Head
 from apps.mcp.answering import answer
-from apps.mcp.exchange import Head
 from apps.mcp.tools import EntryServer
 
 

@@ -16,8 +16,8 @@ from mcp_live import Live, _server, effects, live  # noqa: F401
 from apps.access.domain.entries import MCP_ENTRIES
 from apps.access.models import Credential
 from apps.access.services.credentials import revoke_credential
-from apps.core import clock, conf
-from apps.mcp import answering, exchange
+from apps.core import clock, conf, exchange
+from apps.mcp import answering
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo", "arguments": {"value": 1}}}
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}

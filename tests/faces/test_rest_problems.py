@@ -109,7 +109,7 @@ def test_a_database_that_is_lost_while_the_credential_is_looked_up_is_unavailabl
     def lost(**_: Any) -> None:
         raise database.DATABASE_TROUBLE[0](SECRET)
 
-    monkeypatch.setattr("apps.access.services.credentials.authenticate", lost)
+    monkeypatch.setattr("apps.access.services.throttling.authenticate", lost)
     response = client.get("/api/v1/status")
     assert (response.status_code, response.json()["code"]) == (503, "UNAVAILABLE")
 

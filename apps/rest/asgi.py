@@ -1,0 +1,100 @@
+"""Django as an ASGI application on the threads that answer requests.
+
+Django's own ASGI handler makes a new thread for each request, so every request opens a database
+connection anew, and it stores whole bodies before anyone looks at them.  Here ``Host``, ``Origin``
+and the body's length are checked first (K7, K23), then one thread of the bounded pool runs
+middleware and view with the connection it already has (``docs/decisions/0011-django-on-a-pool-of-threads.md``).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from http import HTTPStatus
+from io import BytesIO
+
+from django.conf import settings
+from django.core import signals
+from django.core.handlers.asgi import ASGIRequest, get_script_prefix
+from django.core.handlers.base import BaseHandler
+from django.http.response import HttpResponseBase
+from django.urls import set_script_prefix
+
+from apps.core import threads
+from apps.core.errors import ErrorCode, LoomError
+from apps.core.exchange import Disconnected, Head, Receive, Scope, Send, read_body
+from apps.core.hosts import is_allowed_host, is_allowed_origin
+from apps.rest.problems import problem_response
+
+
+class DjangoApplication(BaseHandler):
+    """Everything that is served by ``urls.py``: the REST face, the admin, static files."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.load_middleware()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            response = await self._answer(scope, receive)
+        except Disconnected:
+            return
+        await _send(response, send)
+
+    async def _answer(self, scope: Scope, receive: Receive) -> HttpResponseBase:
+        head = Head.of(scope)
+        if not is_allowed_host(head.get("host"), settings.ALLOWED_HOSTS):
+            return _refusal(HTTPStatus.MISDIRECTED_REQUEST, "This service does not answer to that Host.")
+        if not is_allowed_origin(head.get("origin"), settings.ALLOWED_HOSTS):
+            return _refusal(HTTPStatus.FORBIDDEN, "Requests from that Origin are not allowed.", ErrorCode.FORBIDDEN)
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        try:
+            body = await read_body(head, receive, limit=limit)
+        except TimeoutError:
+            return _refusal(HTTPStatus.REQUEST_TIMEOUT, "The body did not arrive in time.")
+        if body is None:
+            too_large = f"Send at most {limit} bytes."
+            return _refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, too_large, ErrorCode.PAYLOAD_TOO_LARGE)
+        try:
+            return await threads.run(partial(self._respond, scope, body))
+        except threads.Overloaded:
+            text = "The service has more requests than it can answer just now."
+            return problem_response(LoomError(ErrorCode.UNAVAILABLE, text))
+
+    def _respond(self, scope: Scope, body: bytes) -> HttpResponseBase:
+        """Middleware and view; the response is closed unless its content is still to be read."""
+        set_script_prefix(get_script_prefix(scope))
+        signals.request_started.send(sender=type(self), scope=scope)
+        try:
+            request = ASGIRequest(scope, BytesIO(body))
+        except UnicodeDecodeError:
+            return _refusal(HTTPStatus.BAD_REQUEST, "Percent-encode the query as UTF-8.")
+        response = self.get_response(request)
+        response._handler_class = type(self)  # type: ignore[attr-defined]
+        if not response.streaming:
+            response.close()
+        return response
+
+
+def _refusal(status: HTTPStatus, message: str, code: ErrorCode = ErrorCode.INVALID_REQUEST) -> HttpResponseBase:
+    """A problem for what is refused before Django sees it; what the client still sends is not read."""
+    response = problem_response(LoomError(code, message), status)
+    response["Connection"] = "close"
+    return response
+
+
+async def _send(response: HttpResponseBase, send: Send) -> None:
+    headers = [(name.encode("ascii"), value.encode("latin-1")) for name, value in response.items()]
+    headers += [
+        (b"Set-Cookie", cookie.output(header="").strip().encode("ascii")) for cookie in response.cookies.values()
+    ]
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    if not response.streaming:
+        await send({"type": "http.response.body", "body": response.content})  # type: ignore[attr-defined]
+        return
+    try:
+        parts = iter(response)
+        while (part := await threads.run(partial(next, parts, None))) is not None:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body"})
+    finally:
+        await threads.run(response.close)
