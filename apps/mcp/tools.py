@@ -56,7 +56,8 @@ class EntryServer(DjangoMCP):  # type: ignore[misc]
     """One server object per Entry: its Tools, its instructions, and the answers that never change."""
 
     def __init__(self, entry: Entry, endpoints: Iterable[Endpoint[Any, Any]]) -> None:
-        super().__init__(name="loomsvc", instructions=instructions_for(entry), stateless=True)
+        endpoints = tuple(endpoints)
+        super().__init__(name="loomsvc", instructions=instructions_for(endpoints), stateless=True)
         self.entry = entry
         registered: list[Tool] = self.register_mcptoolset(EndpointToolset(endpoints, context=None))
         self.tools = {tool.name: tool for tool in registered}

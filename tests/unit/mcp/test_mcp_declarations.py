@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from apps.access.domain.entries import MCP_ENTRIES
-from apps.core.caller import Source
 from apps.core.contracts import Contract, Json, UuidText
 from apps.core.endpoints import Endpoint, Kind, tools_for
 from apps.mcp.asgi import entry_applications
@@ -122,15 +123,39 @@ def test_each_entry_is_one_application_under_its_path_with_and_without_a_slash()
         assert applications[entry.path].server.entry == entry
 
 
+AGENT_TOOLS = [
+    "fork_run", "interact", "claim_agent_call", "call_agent_tool", "complete_agent_call",
+    "fail_agent_call", "get_agent_call", "read_agent_asset", "list_models",
+    "run_agent", "agent_status", "cancel_agent",
+]  # fmt: skip
+#: Words of the protocol that look like names of Tools.
+MEMBERS = {"instance_changed", "setup_url", "session_secret"}
+
+
 @pytest.mark.rule("N7")
 @pytest.mark.parametrize("entry", MCP_ENTRIES, ids=lambda entry: entry.name)
-def test_instructions_tell_the_protocol_in_under_two_thousand_characters(entry: Any) -> None:
-    text = instructions_for(entry)
+def test_instructions_tell_the_protocol_and_name_no_tool_that_is_not_listed(entry: Any) -> None:
+    listed = tools_for(entry.source)
+    text = instructions_for(listed)
     assert len(text) < 2000
-    for needed in ("call status", "operationId", "Never answer", "list_models", "every listed issue", "never repeat"):
+    for needed in ("call status", "operationId", "Never answer", "every listed issue", "never repeat"):
         assert needed in text
-    assert ("claim_agent_call" in text) == (entry.source is Source.AGENT_IDE)
-    assert ("complete_agent_call" in text) == (entry.source is Source.AGENT_IDE)
+    named = set(re.findall(r"\b[a-z]+_[a-z_]+\b", text)) - MEMBERS
+    assert named <= {endpoint.name for endpoint in listed}
+    for endpoint in listed:
+        takes_identity = "operationId" in endpoint.input.wire_schema().get("required", ())
+        if not endpoint.read_only and takes_identity:
+            assert endpoint.name in named | {"run"}
+
+
+@pytest.mark.rule("N7")
+def test_instructions_grow_with_the_tools_and_stay_under_two_thousand_characters() -> None:
+    present = tools_for(MCP_ENTRIES[0].source)
+    more = [replace(LOOK, name=name) for name in AGENT_TOOLS if name not in {tool.name for tool in present}]
+    text = instructions_for([*present, *more])
+    assert len(text) < 2000
+    for needed in ("claim_agent_call", "complete_agent_call", "list_models before run_agent", "use interact"):
+        assert needed in text
 
 
 @pytest.mark.rule("N5")
