@@ -25,11 +25,11 @@ def _sentences(listed: dict[str, Endpoint[Any, Any]]) -> Iterator[str]:
     )
     writes = ", ".join(name for name, endpoint in listed.items() if _is_admitted(endpoint))
     yield (
-        f"Writes ({writes}) take serviceInstanceId and an operationId: a new UUID for each intent. Keep it. After a lost "
-        "answer repeat the call with the same operationId, parameters and entry, or ask get_operation and find_run; it "
-        "is never applied twice. Receipts: accepted means admitted, not finished; rejected means not applied; "
-        "indeterminate means effects are uncertain: do not submit anew. instance_changed or INSTANCE_CHANGED: read "
-        "status again, never replay."
+        f"Writes ({writes}) take serviceInstanceId and an operationId: a new UUID for each intent. Keep it. After a "
+        "lost answer repeat the call with the same operationId, parameters and entry, or ask get_operation and "
+        "find_run; it is never applied twice. Receipts: accepted means admitted, not finished; rejected means not "
+        "applied; indeterminate means effects are uncertain: do not submit anew. instance_changed or "
+        "INSTANCE_CHANGED: read status again, never replay."
     )
     yield "Follow a Run with get_run; its results name Artifacts and Records, read with get_artifact and get_record."
     ways = "use interact, or show it" if "interact" in listed else "show it"

@@ -1,0 +1,87 @@
+"""What the tests that take every registered Endpoint have in common: arguments, and the two faces."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from site_live import ENTRY_OF, Reply, Site
+
+from apps.core.endpoints import Endpoint, all_endpoints, tools_for
+
+#: Members that name something of a Project; a value for each comes from :func:`things_of`.
+IDS = ("runId", "actionId", "artifactId", "recordId", "operationId", "cursor")
+
+
+def endpoints() -> list[Endpoint[Any, Any]]:
+    """Every Endpoint of the service, Loom Tools and REST-only views alike."""
+    import apps.rest.urls  # noqa: F401 - what is served is registered
+
+    return list(all_endpoints())
+
+
+def arguments_for(endpoint: Endpoint[Any, Any], known: dict[str, Any]) -> dict[str, Any]:
+    """The required members, and every optional one that names a thing, with the values of ``known``."""
+    schema = endpoint.input.wire_schema()
+    required = schema.get("required", ())
+    return {name: known[name] for name in schema.get("properties", {}) if name in required or name in IDS[:-1]}
+
+
+def over_rest(site: Site, endpoint: Endpoint[Any, Any], arguments: dict[str, Any], **options: Any) -> Reply:
+    """The same call as a REST client makes it."""
+    assert endpoint.route is not None
+    in_path = re.findall(r"\{(\w+)\}", endpoint.route.path)
+    path = endpoint.route.path
+    for name in in_path:
+        path = path.replace(f"{{{name}}}", quote(str(arguments[name]), safe=""))
+    rest = {name: value for name, value in arguments.items() if name not in in_path}
+    if endpoint.route.method == "GET":
+        query = urlencode({k: v if isinstance(v, str) else str(v).lower() for k, v in rest.items()})
+        return site.send("GET", f"/api/v1{path}{'?' if query else ''}{query}", **options)
+    return site.send(endpoint.route.method, f"/api/v1{path}", rest, **options)
+
+
+def entries_of(endpoint: Endpoint[Any, Any]) -> list[str]:
+    """The paths of the MCP Entries that list the Endpoint as a Tool."""
+    from apps.core.caller import Source
+
+    return [path for path, source in ENTRY_OF.items() if endpoint in tools_for(Source(source))]
+
+
+def unknown_things() -> dict[str, Any]:
+    """Values that nothing in any Project has."""
+    return {
+        "runId": str(uuid.uuid4()),
+        "actionId": str(uuid.uuid4()),
+        "artifactId": f"artifact-{uuid.uuid4()}",
+        "recordId": f"record-{uuid.uuid4()}",
+        "operationId": str(uuid.uuid4()),
+        "loomName": "trial",
+        "stageName": "work",
+        "input": {},
+        "answer": {"isConfirmed": True},
+        "expectedRevision": 1,
+    }
+
+
+def things_of(service: Any) -> dict[str, Any]:
+    """A Project with one of everything: a waiting Run, its Action, an Artifact, a Record, an Operation."""
+    plan = [{"ending": "again", "artifact": {"secret": "of this Project"}, "record": "r 1/2+00:00"}, {"ending": "ask"}]
+    operation_id = str(uuid.uuid4())
+    started = service.operate("run", operationId=operation_id, loomName="trial", input={"do": plan})
+    service.work()
+    run = service.run(started["run"]["runId"])
+    assert run["status"] == "waiting", run
+    return {
+        **unknown_things(),
+        "runId": run["runId"],
+        "actionId": run["pendingAction"]["id"],
+        "artifactId": run["results"]["artifactIds"][0],
+        "recordId": "r 1/2+00:00",
+        "operationId": operation_id,
+        "answer": [{"questionId": "q", "isSkipped": False, "answer": "yes"}],
+        "expectedRevision": run["revision"],
+        "serviceInstanceId": service.instance_id,
+    }
