@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 from apps.core import json_text
 from apps.core.errors import Issue, invalid_request
@@ -22,6 +22,27 @@ def _types(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterato
         yield from _types(choice, definitions)
     declared = schema.get("type", ())
     yield from [declared] if isinstance(declared, str) else declared
+
+
+#: Stands for a slash that a client percent-encoded.  A character of private use: no id holds it.
+_ENCODED_SLASH = "\ue02f"
+
+
+def with_encoded_slashes(scope: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """The ASGI ``scope`` with a path in which an encoded slash divides no segments.
+
+    Servers decode the path, and ``/artifacts/a%2Frevisions`` would ask for the revisions of ``a``.
+    """
+    raw = scope.get("raw_path") or b""
+    if b"%2f" not in raw.lower():
+        return scope
+    segments = raw.decode("ascii", "replace").split("/")
+    return {**scope, "path": "/".join(unquote(segment).replace("/", _ENCODED_SLASH) for segment in segments)}
+
+
+def from_path(text: str, member: str, schema: Mapping[str, Any]) -> Any:
+    """The value of ``member`` in the path."""
+    return coerce(text.replace(_ENCODED_SLASH, "/"), member, schema)
 
 
 def coerce(text: str, member: str, schema: Mapping[str, Any]) -> Any:

@@ -23,6 +23,7 @@ from apps.core import threads
 from apps.core.errors import ErrorCode, LoomError
 from apps.core.exchange import Disconnected, Head, Receive, Scope, Send, read_body
 from apps.core.hosts import is_allowed_host, is_allowed_origin
+from apps.rest.arguments import with_encoded_slashes
 from apps.rest.problems import problem_response
 
 
@@ -62,6 +63,7 @@ class DjangoApplication(BaseHandler):
 
     def _respond(self, scope: Scope, body: bytes) -> HttpResponseBase:
         """Middleware and view; the response is closed unless its content is still to be read."""
+        scope = with_encoded_slashes(scope)
         set_script_prefix(get_script_prefix(scope))
         signals.request_started.send(sender=type(self), scope=scope)
         try:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from django.conf import settings
+from django.utils.http import parse_header_parameters
 from rest_framework import status
 from rest_framework.exceptions import APIException, UnsupportedMediaType
 from rest_framework.parsers import BaseParser
@@ -54,8 +55,9 @@ def read_body(request: Request) -> Any:
 
 
 def _check_headers(request: Request, media_type: str) -> None:
-    if media_type.partition(";")[0].strip().lower() != StrictJsonParser.media_type:
-        raise UnsupportedMediaType(media_type, "Send the body as `Content-Type: application/json`.")
+    kind, parameters = parse_header_parameters(media_type)
+    if kind != StrictJsonParser.media_type or parameters.get("charset", "utf-8").lower() not in ("utf-8", "utf8"):
+        raise UnsupportedMediaType(media_type, "Send the body as `Content-Type: application/json`, in UTF-8.")
     encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding != "identity":
         raise UnsupportedMediaType(encoding, "Send the body without Content-Encoding.")

@@ -61,7 +61,7 @@ class EndpointView(ApiView):
 
     def _answer(self, binding: Binding, request: Request, members: Any, path: Mapping[str, str]) -> Response:
         endpoint = binding.endpoint
-        named = {name: arguments.coerce(text, name, binding.schema) for name, text in path.items()}
+        named = {name: arguments.from_path(text, name, binding.schema) for name, text in path.items()}
         given = arguments.with_path(members, named, binding.contract)
         principal: Principal = request.user  # type: ignore[assignment]
         output: Contract = endpoint.call(principal.caller, given)
