@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from apps.core.contracts import Contract, Empty, Json
 from apps.core.endpoints import Endpoint, Kind
 from apps.core.errors import ErrorCode, LoomError
 from apps.mcp.asgi import entry_applications
+from apps.runs.embedded.service import listen
 
 MODERN = "2026-07-28"
 LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26")
@@ -204,8 +204,7 @@ def _site() -> Any:
 def _server() -> Iterator[int]:
     # Connections that end with their job: the test database can then be dropped at the end.
     connections.settings["default"]["CONN_MAX_AGE"] = 0
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
+    listener = listen("127.0.0.1", 0).socket
     server = uvicorn.Server(uvicorn.Config(_site(), lifespan="off", log_level="warning", access_log=False))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
     thread.start()

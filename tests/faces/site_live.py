@@ -23,6 +23,7 @@ from apps.access.services.credentials import create_credential
 from apps.access.services.projects import create_project
 from apps.core import clock
 from apps.core.caller import Source
+from apps.runs.embedded.service import listen
 
 SOURCES = (Source.AGENT_IDE, Source.CLI, Source.STUDIO)
 ENTRY_OF = {entry.path: entry.source.value for entry in MCP_ENTRIES}
@@ -111,8 +112,7 @@ class Site:
 def _site_port() -> Iterator[int]:
     from loomsvc.asgi import application
 
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
+    listener = listen("127.0.0.1", 0).socket
     config = uvicorn.Config(application, lifespan="off", log_config=None, access_log=False, proxy_headers=False)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)

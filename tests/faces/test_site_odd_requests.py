@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import gc
+import http.client
 import json
 import os
 import re
 import threading
+import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -305,10 +308,21 @@ def test_pipelined_requests_are_answered_in_their_order(site: Site) -> None:
     assert re.findall(rb"HTTP/1\.1 (\d+)", found) == [b"200", b"404", b"200"]
 
 
+@pytest.mark.rule("P9")
+def test_an_answer_on_a_kept_connection_is_not_held_back(site: Site) -> None:
+    took = []
+    with closing(http.client.HTTPConnection("127.0.0.1", site.port, timeout=20)) as connection:
+        for _ in range(30):
+            began = time.monotonic()
+            connection.request("GET", "/nowhere", headers={"Host": "localhost"})
+            connection.getresponse().read()
+            took.append(time.monotonic() - began)
+    # Nagle's delay would add 40 ms to each but the first few.
+    assert sorted(took)[10] < 0.035
+
+
 @pytest.mark.rule("FR-F5", "N5")
 def test_two_thousand_sessions_one_after_another_leave_no_memory_behind(site: Site) -> None:
-    import http.client
-
     params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
     headers = {
