@@ -39,9 +39,9 @@ def number(variable: str, default: float, *, least: float) -> float:
     try:
         value = float(text)
     except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or value < least:
-        raise ValueError(f"{variable}={text!r}: give a number of at least {least:g}")
+        raise ValueError(f"{variable}={text!r} is not a number") from None
+    if not least <= value < math.inf:
+        raise ValueError(f"{variable}={text!r} must be at least {least:g}")
     return value
 
 

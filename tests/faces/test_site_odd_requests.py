@@ -198,8 +198,8 @@ BOUNDS = {
     "infinity": (b"[-Infinity]", "number", "/input/0"),
     "overflow": (b"1e400", "number", "/input"),
     "duplicate": (b'{"a":1,"a":1}', "duplicate_key", "/input/a"),
-    "depth": (b'{"a":' * 65 + b"1" + b"}" * 65, "depth", "/input" + "/a" * 63),
-    "size": (b'"' + b"x" * (1024 * 1024) + b'"', "size", ""),
+    "depth": (b'{"a":' * 65 + b"1" + b"}" * 65, "depth", "/input" + "/a" * 64),
+    "size": (b'"' + b"x" * (1024 * 1024) + b'"', "size", "/input"),
 }
 
 
