@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from django.db import InterfaceError, OperationalError, connection
 from django.db.models import DateTimeField, DurationField, ExpressionWrapper, Func, Model, QuerySet, Value
-from django.db.models.functions import Now
 
 M = TypeVar("M", bound=Model)
 
@@ -27,7 +26,9 @@ class _ClockNow(Func):
     output_field = DateTimeField()
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        return Now().as_sqlite(compiler, connection, **context)
+        # Six digits, as stored times have them: SQLite compares texts, and .123 comes before .123000.
+        template = "STRFTIME('%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f000', 'NOW')"
+        return self.as_sql(compiler, connection, template=template, **context)
 
 
 def database_now() -> _ClockNow:

@@ -7,6 +7,7 @@ import itertools
 import threading
 import uuid
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from django.db import OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from apps.core import clock, conf, cursors, json_text
-from apps.core.database import database_time_after, for_update
+from apps.core.database import database_now, database_time_after, for_update
+from apps.ledger.models import Event, Operation
 from apps.results.models import Record
 from apps.runs.models import Run
 from apps.runs.services import worker
@@ -719,3 +721,13 @@ def test_a_run_that_loops_to_its_limit_stops_there_with_its_history_whole(servic
         cursor = {"cursor": page["nextCursor"]}
     assert seen == list(range(1, len(seen) + 1))
     assert len(seen) > 130
+
+
+@pytest.mark.rule("F22")
+def test_what_is_due_now_is_due_at_once_on_every_database(service: Service) -> None:
+    service.start()
+    for _ in range(30):
+        with transaction.atomic():
+            Run.objects.update(due_at=database_time_after(0))
+            assert Run.objects.filter(due_at__lte=database_now()).exists()
+            assert not Run.objects.filter(due_at__lte=database_time_after(-0.05)).exists()
