@@ -731,3 +731,15 @@ def test_what_is_due_now_is_due_at_once_on_every_database(service: Service) -> N
             Run.objects.update(due_at=database_time_after(0))
             assert Run.objects.filter(due_at__lte=database_now()).exists()
             assert not Run.objects.filter(due_at__lte=database_time_after(-0.05)).exists()
+
+
+@pytest.mark.rule("R6", "F10")
+def test_code_that_reads_after_its_connection_was_cut_reads_on(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_on_postgresql()
+    service.finish(do=[{"artifact": {"n": 1}}])
+    run_id, step = begun(service, do=[{"ending": "done", "artifact": {"n": 2}}])
+    end_backend()
+    land([SegmentResult(step, execute(step))], now=clock.now())
+    assert service.run(run_id)["status"] == "completed", service.run(run_id)

@@ -12,6 +12,7 @@ from typing import TypeVar
 from django.db import connection, connections
 
 from apps.core import conf
+from apps.core.database import DATABASE_TROUBLE
 from apps.core.ids import new_id
 from apps.looms import segments
 from apps.looms.segments import AnswerInput, ArtifactValue, RecordValue, SegmentInput, SegmentOutput
@@ -52,7 +53,7 @@ def off_the_loop(read: Callable[[], T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return read()
+        return _again_if_cut(read)
 
     def read_and_close() -> T:
         try:
@@ -62,6 +63,15 @@ def off_the_loop(read: Callable[[], T]) -> T:
 
     with ThreadPoolExecutor(max_workers=1) as thread:
         return thread.submit(read_and_close).result()
+
+
+def _again_if_cut(read: Callable[[], T]) -> T:
+    """``read``, on a new connection when the one that Code has held all the while was cut."""
+    try:
+        return read()
+    except DATABASE_TROUBLE:
+        connection.close()
+        return read()
 
 
 def _artifact(found: ArtifactDetail | None) -> ArtifactValue | None:
