@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from apps.core.redaction import mask_credentials
+
 
 class ErrorCode(enum.StrEnum):
     """Every code a caller can meet."""
@@ -50,14 +52,16 @@ class Issue:
     suggestion: str
 
     def to_wire(self) -> dict[str, str]:
-        return {"code": self.code, "path": self.path, "suggestion": self.suggestion}
+        path, suggestion = mask_credentials(self.path), mask_credentials(self.suggestion)
+        return {"code": self.code, "path": path, "suggestion": suggestion}
 
 
 class LoomError(Exception):
     """A refusal that the caller is meant to read.
 
     ``attachments`` are members that stand beside ``error`` in the result, such as the stored
-    receipt of a rejected Operation.  ``message`` must never hold a secret or a server path (E6).
+    receipt of a rejected Operation.  ``message`` must never hold a secret or a server path (E6); a
+    credential that a client sent in the place of an id or a name is not repeated to it either.
     """
 
     def __init__(
@@ -86,7 +90,8 @@ class LoomError(Exception):
 
     def to_wire(self) -> dict[str, Any]:
         """The ``error`` member: ``{code, message, retryable, details?, validation?}``."""
-        body: dict[str, Any] = {"code": self.code.value, "message": self.message, "retryable": self.retryable}
+        message = mask_credentials(self.message)
+        body: dict[str, Any] = {"code": self.code.value, "message": message, "retryable": self.retryable}
         if self.details is not None:
             body["details"] = self.details
         if self.issues:

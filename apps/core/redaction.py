@@ -93,6 +93,11 @@ def holds_credential(text: str) -> bool:
     return _CREDENTIAL.search(text) is not None
 
 
+def mask_credentials(text: str) -> str:
+    """``text`` with the secret of every credential taken out, and nothing else."""
+    return _CREDENTIAL.sub(rf"\1_{REDACTED}", text)
+
+
 def is_secret_name(name: str) -> bool:
     """Whether what stands under ``name`` is secret: ``apiKey``, ``Authorization``, ``headers``, … (FR-H5)."""
     return _KEY.search(name) is not None or name.lower().endswith("headers")

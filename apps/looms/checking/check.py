@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from apps.core.redaction import register_secret
 from apps.looms.checking.agents import read_task
 from apps.looms.checking.graph_rules import check_graph
 from apps.looms.checking.loom_file import read_loom_file
@@ -178,10 +179,17 @@ def _resolved(
         package=symbols.package,
         requires=requires,
         settings=settings,
-        secrets=SecretValues.of(settings),
+        secrets=_kept_out_of_logs(SecretValues.of(settings)),
         names=symbols.names,
         agents=agents,
     )
+
+
+def _kept_out_of_logs(secrets: SecretValues) -> SecretValues:
+    """Loom Code may log through Python's own loggers, which know nothing of its settings (K18)."""
+    for secret in secrets.whole:
+        register_secret(secret)
+    return secrets
 
 
 def _settings(graph: LoomGraph, document: Document, symbols: Symbols, environ: Mapping[str, str]) -> BaseModel | None:
