@@ -1,8 +1,8 @@
 """Django as an ASGI application on the threads that answer requests.
 
 Django's own ASGI handler makes a new thread for each request, so every request opens a database
-connection anew, and it stores whole bodies before anyone looks at them.  Here ``Host``, ``Origin``
-and the body's length are checked first (K7, K23), then one thread of the bounded pool runs
+connection anew, and it stores whole bodies before anyone looks at them.  Here ``Host``, ``Origin``,
+the address and the body's length are checked first (K4, K7, K23), then one thread of the bounded pool runs
 middleware and view with the connection it already has (``docs/decisions/0011-django-on-a-pool-of-threads.md``).
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import partial
 from http import HTTPStatus
 from io import BytesIO
+from urllib.parse import unquote
 
 from django.conf import settings
 from django.core import signals
@@ -23,7 +24,9 @@ from apps.core import threads
 from apps.core.errors import ErrorCode, LoomError
 from apps.core.exchange import Disconnected, Head, Receive, Scope, Send, read_body
 from apps.core.hosts import is_allowed_host, is_allowed_origin
+from apps.core.redaction import holds_credential
 from apps.rest.arguments import with_encoded_slashes
+from apps.rest.authentication import CREDENTIAL_IN_URL
 from apps.rest.problems import problem_response
 
 
@@ -47,6 +50,8 @@ class DjangoApplication(BaseHandler):
             return _refusal(HTTPStatus.MISDIRECTED_REQUEST, "This service does not answer to that Host.")
         if not is_allowed_origin(head.get("origin"), settings.ALLOWED_HOSTS):
             return _refusal(HTTPStatus.FORBIDDEN, "Requests from that Origin are not allowed.", ErrorCode.FORBIDDEN)
+        if holds_credential(unquote(f"{scope['path']}?{head.query.decode('latin-1')}")):
+            return _refusal(HTTPStatus.BAD_REQUEST, CREDENTIAL_IN_URL)
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         try:
             body = await read_body(head, receive, limit=limit)

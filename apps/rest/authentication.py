@@ -20,6 +20,10 @@ from apps.rest.problems import CHALLENGE
 
 #: Query parameters that clients elsewhere send credentials in.
 _CREDENTIAL_PARAMETERS = frozenset({"token", "access_token", "auth", "authorization", "api_key", "apikey", "bearer"})
+CREDENTIAL_IN_URL = (
+    "Send the credential as `Authorization: Bearer …`, never in a URL. "
+    "One that was sent in a URL may be in logs: revoke it."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +63,4 @@ def _refuse_credential_in_url(request: Request) -> None:
     """URLs end up in logs and histories, so a credential in one is refused before it is looked at (K4)."""
     named = {name.lower().replace("-", "_") for name in request.query_params}
     if named & _CREDENTIAL_PARAMETERS or holds_credential(unquote(request.get_full_path())):
-        raise LoomError(
-            ErrorCode.INVALID_REQUEST,
-            "Send the credential as `Authorization: Bearer …`, never in a URL. "
-            "One that was sent in a URL may be in logs: revoke it.",
-        )
+        raise LoomError(ErrorCode.INVALID_REQUEST, CREDENTIAL_IN_URL)

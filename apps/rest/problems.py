@@ -104,7 +104,7 @@ def problem(error: LoomError, status: HTTPStatus | None = None) -> Problem:
         "type": "about:blank",
         "title": status.phrase,
         "status": status.value,
-        "detail": error.message,
+        "detail": error.to_wire()["message"],
         **error.to_wire(),
         "code": error.code,
         **attachments,

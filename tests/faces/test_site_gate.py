@@ -198,3 +198,12 @@ def test_a_person_signs_in_to_the_admin(site: Site) -> None:
     assert signed.status == 302
     session = signed.headers["set-cookie"].partition("sessionid=")[2].partition(";")[0]
     assert site.send("GET", "/admin/", token=None, headers={"Cookie": f"sessionid={session}"}).status == 200
+
+
+@pytest.mark.rule("K4", "FR-H3")
+@pytest.mark.parametrize("path", ["/admin/?next={}", "/health?x={}", "/{}", "/static/{}", "/api/v1/runs/{}", "/mcp/{}"])
+def test_a_credential_in_any_address_is_400_and_not_repeated(site: Site, path: str) -> None:
+    for written in (site.tokens["studio"], site.tokens["studio"].replace("_", "%5F")):
+        found = site.send("GET", path.format(written))
+        assert found.status == 400
+        assert site.tokens["studio"][-20:].encode() not in found.body
