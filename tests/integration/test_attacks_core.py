@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import os
+import random
 import threading
 import uuid
 from collections.abc import Callable
@@ -19,7 +21,7 @@ from apps.core import clock, conf, cursors, json_text
 from apps.core.database import database_now, database_time_after, for_update
 from apps.ledger.models import Event, Operation
 from apps.results.models import Record
-from apps.runs.models import Run
+from apps.runs.models import Run, StepAttempt
 from apps.runs.services import worker
 from apps.runs.services.executing import execute
 from apps.runs.services.landing import SegmentResult, land
