@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -408,8 +409,6 @@ def test_a_renewed_lease_is_kept_and_an_expired_one_is_not_brought_back(service:
 
 @pytest.mark.rule("R14")
 def test_a_revoked_credential_pauses_its_run_and_resume_puts_it_under_another(service: Service) -> None:
-    from dataclasses import replace
-
     project = Project.objects.get()
     credential, _ = create_credential(project=project, source=Source.CLI, label="first", now=clock.now())
     service.caller = replace(service.caller, credential_id=credential.pk)
@@ -486,8 +485,6 @@ def test_questions_and_confirmations_wait_without_a_worker_and_go_on_with_the_an
     assert wrong["error"]["code"] == "INVALID_REQUEST"
     assert {i["path"] for i in wrong["error"]["validation"]["issues"]} >= {"/answer/0/questionId", "/answer"}
     answer = [{"questionId": "q", "isSkipped": False, "answer": " as given "}]
-    from dataclasses import replace
-
     agent = replace(service.caller, source=Source.AGENT_IDE, entry="/mcp")
     identity = {"operationId": "0198c1f2-7c7e-7000-8000-000000000000", "serviceInstanceId": service.instance_id}
     forbidden = service.call("answer_ask", caller=agent, **identity, runId=run_id, actionId=action["id"], answer=answer)
@@ -532,8 +529,6 @@ def test_a_sleep_is_a_due_time_in_the_ledger_and_fires_once(service: Service, tm
 
 @pytest.mark.rule("R17")
 def test_retention_removes_old_historical_runs_and_nothing_else(service: Service, settings: Any) -> None:
-    from dataclasses import replace
-
     old = service.finish(do=[{"artifact": {"kept": True}, "record": "kept"}])["runId"]
     service.reopen()
     young = service.finish()["runId"]
@@ -661,3 +656,34 @@ def test_an_agent_step_whose_executor_went_away_pauses_the_run(
     service.work()
     paused = service.run(run_id)
     assert (paused["status"], paused["lastError"]["code"]) == ("paused", "MODEL_REQUEST_FAILED")
+
+
+@pytest.mark.rule("R6", "F2", "F11")
+def test_a_result_lands_once_and_only_under_the_fence_it_was_leased_with(service: Service) -> None:
+    run_id = service.start(do=[{"ending": "again"}, {"ending": "again"}])
+    init = lease(service)
+    step = land([SegmentResult(init, execute(init), keep=True)], now=clock.now())[0].next
+    assert step is not None
+    result = SegmentResult(step, execute(step), keep=True)
+    assert land([result], now=clock.now())[0].accepted
+    landed = service.run(run_id)
+    assert landed["status"] == "running", "the lease is kept and the fence is the same"
+    assert not land([result], now=clock.now())[0].accepted, "the step sequence has moved"
+    assert service.run(run_id) == landed
+    following = replace(step, step_seq=step.step_seq + 1, position=replace(step.position, visit=2))
+    Run.objects.filter(pk=run_id).update(fence=step.fence + 1)
+    assert not land([SegmentResult(following, execute(following))], now=clock.now())[0].accepted
+    assert service.run(run_id) == landed
+
+
+@pytest.mark.rule("R7", "R9")
+def test_an_outcome_that_is_not_routed_fails_the_run_although_a_pause_was_asked_for(service: Service) -> None:
+    run_id = service.start(do=[{"ending": "nowhere"}])
+    init = lease(service)
+    step = land([SegmentResult(init, execute(init), keep=True)], now=clock.now())[0].next
+    assert step is not None
+    service.operate("pause_run", runId=run_id)
+    land([SegmentResult(step, execute(step))], now=clock.now())
+    failed = service.run(run_id)
+    assert (failed["status"], failed["lastError"]["code"]) == ("failed", "STEP_OUTCOME_NOT_HANDLED")
+    assert failed["pauseRequested"] is False
