@@ -113,7 +113,10 @@ def _site_port() -> Iterator[int]:
     from loomsvc.asgi import application
 
     listener = listen("127.0.0.1", 0).socket
-    config = uvicorn.Config(application, lifespan="off", log_config=None, access_log=False, proxy_headers=False)
+    # As ``loomsvc up`` has it.
+    config = uvicorn.Config(
+        application, lifespan="off", http="h11", log_config=None, access_log=False, proxy_headers=False
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
     thread.start()

@@ -207,3 +207,11 @@ def test_a_credential_in_any_address_is_400_and_not_repeated(site: Site, path: s
         found = site.send("GET", path.format(written))
         assert found.status == 400
         assert site.tokens["studio"][-20:].encode() not in found.body
+
+
+@pytest.mark.rule("K23")
+@pytest.mark.parametrize("part", [b"X-Long: " + b"a" * 65536, b"X: y\r\n" * 20_000], ids=["long", "many"])
+def test_a_head_without_end_is_refused_and_not_kept(site: Site, part: bytes) -> None:
+    found = site.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\n", *[part] * 40)
+    assert found.startswith(b"HTTP/1.1 4") or found == b""
+    assert site.send("GET", "/health").status == 200

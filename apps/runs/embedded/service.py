@@ -77,6 +77,8 @@ def serve(*, listening: Listening, instance: Instance, on_ready: Callable[[], No
     config = uvicorn.Config(
         application,
         lifespan="on",
+        # Bounds the head of a request at 64 KiB; the faster parser takes one of any size, from anybody.
+        http="h11",
         log_config=None,
         access_log=False,
         # Loopback callers are never proxies: a forwarded address would be the client's own claim.

@@ -7,7 +7,7 @@ import io
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -64,6 +64,7 @@ def test_what_does_not_fit_is_counted() -> None:
 offsets = st.floats(min_value=0, max_value=1e6, allow_nan=False)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.none() | offsets, st.none() | offsets, offsets), min_size=1, max_size=20))
 def test_every_attempt_shows_within_the_width_whatever_its_times(times: list[tuple[Any, Any, float]]) -> None:
     lines = drawn(*(attempt(queued, started, ended) for queued, started, ended in times), cells=20)
