@@ -25,4 +25,4 @@ USER loomsvc
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
     CMD ["python", "-c", "import os, urllib.request as u; u.urlopen(u.Request('http://127.0.0.1:8000/health', headers={'Host': os.environ['LOOMSVC_ALLOWED_HOSTS'].split(',')[0].strip()}), timeout=4)"]
-CMD ["uvicorn", "loomsvc.asgi:application", "--host", "0.0.0.0", "--port", "8000", "--workers", "2", "--no-access-log", "--no-proxy-headers", "--no-server-header", "--timeout-graceful-shutdown", "20"]
+CMD ["uvicorn", "loomsvc.asgi:application", "--host", "0.0.0.0", "--port", "8000", "--workers", "2", "--http", "h11", "--no-access-log", "--no-proxy-headers", "--no-server-header", "--timeout-graceful-shutdown", "20"]
