@@ -13,9 +13,9 @@ from apps.looms.authoring.staging import (
     CreateArtifact,
     RecordValue,
     RemoveArtifact,
-    ReplaceArtifact,
     Staged,
 )
+from apps.looms.commits import Place, RecordDecision, decide_append, decide_change, decide_create
 
 
 class MemoryResults:
@@ -62,24 +62,17 @@ class MemoryResults:
     def _apply(self, change: Staged, loom_name: str, stage_name: str) -> None:
         if isinstance(change, AppendRecord):
             self._append(change, loom_name, stage_name)
-        elif isinstance(change, CreateArtifact):
-            if change.artifact_id in self.artifacts or self.artifact_at(loom_name, stage_name) is not None:
-                raise ArtifactConflict(f"There is an Artifact of {loom_name}.{stage_name} already.")
-            self._put(change.artifact_id, loom_name, stage_name, change.data)
         else:
-            present = self._expected(change)
-            del self.artifacts[change.artifact_id]
-            if isinstance(change, ReplaceArtifact):
-                self._put(change.artifact_id, present.loom_name, present.stage_name, change.data)
-
-    def _expected(self, change: ReplaceArtifact | RemoveArtifact) -> ArtifactValue:
-        present = self.artifacts.get(change.artifact_id)
-        stands_at = present.revision if present else 0
-        if present is None or stands_at != change.expected_revision:
-            raise ArtifactConflict(
-                f"Artifact {change.artifact_id} is at revision {stands_at}, not {change.expected_revision}."
-            )
-        return present
+            standing = self.artifact_at(loom_name, stage_name)
+            revision = self._revisions.get((loom_name, stage_name), 0)
+            place = Place(standing.artifact_id if standing else None, revision)
+            if isinstance(change, CreateArtifact):
+                decide_create(place, change, id_taken=change.artifact_id in self.artifacts)
+            else:
+                decide_change(place, change)
+                del self.artifacts[change.artifact_id]
+            if not isinstance(change, RemoveArtifact):
+                self._put(change.artifact_id, loom_name, stage_name, change.data)
 
     def _put(self, artifact_id: str, loom_name: str, stage_name: str, data: Any) -> None:
         revision = self._revisions.get((loom_name, stage_name), 0) + 1
@@ -88,7 +81,6 @@ class MemoryResults:
 
     def _append(self, change: AppendRecord, loom_name: str, stage_name: str) -> None:
         present = self.records.get(change.record_id)
-        if present is None:
+        known = json_text.digest(present.data) if present else None
+        if decide_append(change, known_digest=known, digest=json_text.digest(change.data)) is RecordDecision.ADD:
             self.give_record(change.record_id, loom_name, stage_name, change.data)
-        elif json_text.canonical(present.data) != json_text.canonical(change.data):
-            raise RecordConflict(f"There is a Record {change.record_id} with other data.")

@@ -169,7 +169,6 @@ def test_an_unforeseen_exception_is_generic_on_every_face(
         assert "/srv" not in json.dumps(answer)
 
 
-@pytest.mark.rule("P9")
 @pytest.mark.parametrize("endpoint", [e for e in TOOLS if e.read_only], ids=by_name)
 def test_a_read_costs_few_statements_however_much_there_is(service: Any, endpoint: Endpoint[Any, Any]) -> None:
     from django.db import connection

@@ -128,7 +128,6 @@ def test_a_client_that_leaves_in_the_middle_of_its_body_has_no_effect(site: Site
     assert site.send("GET", "/api/v1/runs").json["runs"] == []
 
 
-@pytest.mark.rule("P9")
 def test_requests_share_the_connections_of_a_few_threads(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(connections.settings["default"], "CONN_MAX_AGE", None)
     opened: list[Any] = []

@@ -295,7 +295,6 @@ def test_an_ambiguous_length_smuggles_no_second_request(site: Site, service: Any
     assert service.call("list_runs")["runs"] == []
 
 
-@pytest.mark.rule("P9")
 def test_pipelined_requests_are_answered_in_their_order(site: Site) -> None:
     token = site.tokens["studio"]
 
@@ -308,7 +307,6 @@ def test_pipelined_requests_are_answered_in_their_order(site: Site) -> None:
     assert re.findall(rb"HTTP/1\.1 (\d+)", found) == [b"200", b"404", b"200"]
 
 
-@pytest.mark.rule("P9")
 def test_an_answer_on_a_kept_connection_is_not_held_back(site: Site) -> None:
     took = []
     with closing(http.client.HTTPConnection("127.0.0.1", site.port, timeout=20)) as connection:
@@ -353,7 +351,7 @@ def _resident() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-@pytest.mark.rule("P9", "F12")
+@pytest.mark.rule("F12")
 def test_two_hundred_clients_at_once_are_all_answered(site: Site) -> None:
     statuses: list[int] = []
 

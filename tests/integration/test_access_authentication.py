@@ -62,7 +62,6 @@ def test_a_caller_has_everything_that_its_credential_fixes(token: str) -> None:
     assert (caller.source, caller.entry) == (Source.CLI, "/internal/mcp")
 
 
-@pytest.mark.rule("P9")
 def test_authentication_costs_one_statement_without_an_order(token: str) -> None:
     assert attempt(token) is None
     with CaptureQueriesContext(

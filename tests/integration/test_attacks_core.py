@@ -634,7 +634,7 @@ def plans(call: Callable[[], Any]) -> str:
     return "\n".join(out)
 
 
-@pytest.mark.rule("N8", "R8", "P9")
+@pytest.mark.rule("N8", "R8")
 def test_what_is_open_is_found_without_reading_what_has_ended(service: Service) -> None:
     only_on_postgresql()
     service.finish()
@@ -704,7 +704,7 @@ def test_a_run_of_many_slow_steps_gives_way_to_others_when_its_time_is_over(
     assert len(lines(effects)) <= 5
 
 
-@pytest.mark.rule("R7", "R16", "P9", "F25")
+@pytest.mark.rule("R7", "R16", "F25")
 def test_a_run_that_loops_to_its_limit_stops_there_with_its_history_whole(service: Service, loom_paths: Path) -> None:
     run = finished(service, make_loom(loom_paths, "endless", 'return "again"', extra="max_visits: 70"))
     assert run["lastError"]["code"] == "LOOP_LIMIT"

@@ -78,7 +78,8 @@ class AppendRecord:
     data: Any
 
 
-Staged = CreateArtifact | ReplaceArtifact | RemoveArtifact | AppendRecord
+StagedArtifact = CreateArtifact | ReplaceArtifact | RemoveArtifact
+Staged = StagedArtifact | AppendRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,18 +10,8 @@ from dataclasses import dataclass
 from apps.core import json_text
 from apps.core.database import for_update
 from apps.core.ids import new_id
-from apps.results.domain.commits import (
-    Append,
-    Commit,
-    Create,
-    Place,
-    RecordDecision,
-    Remove,
-    Replace,
-    decide_append,
-    decide_change,
-    decide_create,
-)
+from apps.looms.authoring.staging import AppendRecord, CreateArtifact, RemoveArtifact, Staged, StagedArtifact
+from apps.looms.commits import Place, RecordDecision, decide_append, decide_change, decide_create
 from apps.results.models import Artifact, ArtifactRevision, Record
 
 
@@ -44,11 +34,11 @@ class Landed:
     record_ids: tuple[str, ...] = ()
 
 
-def land_commits(landing: Landing, commits: Sequence[Commit]) -> Landed:
+def land_commits(landing: Landing, commits: Sequence[Staged]) -> Landed:
     """Apply ``commits`` in order; raises ``ArtifactConflict`` or ``RecordConflict``, and the transaction
     must then be rolled back."""
-    artifacts = [c for c in commits if not isinstance(c, Append)]
-    records = [c for c in commits if isinstance(c, Append)]
+    artifacts = [c for c in commits if not isinstance(c, AppendRecord)]
+    records = [c for c in commits if isinstance(c, AppendRecord)]
     return Landed(
         tuple(dict.fromkeys(_land_artifacts(landing, artifacts) if artifacts else [])),
         tuple(dict.fromkeys(_land_records(landing, records) if records else [])),
@@ -66,21 +56,21 @@ def _locked_place(landing: Landing) -> Artifact:
     return artifact
 
 
-def _land_artifacts(landing: Landing, commits: Sequence[Create | Replace | Remove]) -> list[str]:
+def _land_artifacts(landing: Landing, commits: Sequence[StagedArtifact]) -> list[str]:
     artifact = _locked_place(landing)
     # The worker before may have had a faster clock (F22).
     now = max(landing.now, artifact.updated_at or landing.now)
     written: list[ArtifactRevision] = []
     for commit in commits:
         place = Place(artifact.artifact_id, artifact.revision)
-        if isinstance(commit, Create):
+        if isinstance(commit, CreateArtifact):
             others = Artifact.objects.filter(project_id=landing.project_id, artifact_id=commit.artifact_id)
             revision = decide_create(place, commit, id_taken=others.exclude(pk=artifact.pk).exists())
             artifact.created_at = now
         else:
             revision = decide_change(place, commit)
-        removed = isinstance(commit, Remove)
-        data = None if isinstance(commit, Remove) else commit.data
+        removed = isinstance(commit, RemoveArtifact)
+        data = None if isinstance(commit, RemoveArtifact) else commit.data
         artifact.artifact_id = None if removed else commit.artifact_id
         artifact.revision = revision
         artifact.updated_at = now
@@ -102,7 +92,7 @@ def _land_artifacts(landing: Landing, commits: Sequence[Create | Replace | Remov
     return [revision.artifact_id_then for revision in written]
 
 
-def _land_records(landing: Landing, commits: Sequence[Append]) -> list[str]:
+def _land_records(landing: Landing, commits: Sequence[AppendRecord]) -> list[str]:
     ids = [commit.record_id for commit in commits]
     known = dict(
         Record.objects.filter(project_id=landing.project_id, record_id__in=ids).values_list("record_id", "digest")
@@ -111,7 +101,7 @@ def _land_records(landing: Landing, commits: Sequence[Append]) -> list[str]:
     for commit in commits:
         digest = json_text.digest(commit.data)
         known_digest = known.get(commit.record_id)
-        if decide_append(commit.record_id, known_digest=known_digest, digest=digest) is RecordDecision.ADD:
+        if decide_append(commit, known_digest=known_digest, digest=digest) is RecordDecision.ADD:
             known[commit.record_id] = digest
             new.append(
                 Record(

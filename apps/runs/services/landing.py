@@ -20,7 +20,6 @@ from apps.looms.authoring.refusals import ArtifactConflict, RecordConflict
 from apps.looms.domain.graph import AgentStepSpec
 from apps.looms.messages import error_names
 from apps.looms.segments import Ask, Confirm, Failed, Outcome, SegmentOutput, Sleep
-from apps.results.domain import commits
 from apps.results.services.landing import Landing, land_commits
 from apps.runs.domain.advancing import check_outcome, follow, policy_of, step_of
 from apps.runs.domain.facts import RunError
@@ -119,15 +118,14 @@ def _commit(run: Run, leased: Leased, output: SegmentOutput, now: dt.datetime) -
     if not output.staged:
         return None
     landing = Landing(run.project_id, run.loom_name, run.stage, run.pk, changes.moment(run, now))
-    staged = [_commit_of(one) for one in output.staged]
     try:
         try:
             with transaction.atomic():
-                landed = land_commits(landing, staged)
+                landed = land_commits(landing, output.staged)
         except IntegrityError:
             # Another Run took one of these ids at the same moment; what it put there can be seen now.
             with transaction.atomic():
-                landed = land_commits(landing, staged)
+                landed = land_commits(landing, output.staged)
     except (ArtifactConflict, RecordConflict) as conflict:
         return _refused(conflict, leased)
     except IntegrityError:
@@ -141,19 +139,6 @@ def _refused(conflict: Exception, leased: Leased) -> Failed:
     """A commit that cannot land fails the Step as an exception would that its Code had raised (S3, S4)."""
     names = error_names(type(conflict), leased.loom.package)
     return Failed(RunErrorCode.STEP_FAILED.value, f"{type(conflict).__name__}: {conflict}", names)
-
-
-def _commit_of(staged: Any) -> commits.Commit:
-    match staged:
-        case segments.CreateArtifact():
-            return commits.Create(staged.artifact_id, staged.data)
-        case segments.ReplaceArtifact():
-            return commits.Replace(staged.artifact_id, staged.expected_revision, staged.data)
-        case segments.RemoveArtifact():
-            return commits.Remove(staged.artifact_id, staged.expected_revision)
-        case segments.AppendRecord():
-            return commits.Append(staged.record_id, staged.data)
-    raise TypeError(f"unknown commit {type(staged).__name__}")
 
 
 def _keep_state(run: Run, output: SegmentOutput, now: dt.datetime) -> None:

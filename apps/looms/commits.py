@@ -1,48 +1,12 @@
-"""What Code stages and when it may land (S3, S4): decisions over plain values."""
+"""When what Code staged may land (S3, S4): decisions over plain values, for the ledger and the tester alike."""
 
 from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Any
 
 from apps.looms.authoring.refusals import ArtifactConflict, RecordConflict
-
-
-@dataclass(frozen=True, slots=True)
-class Create:
-    """Put a first Artifact at an empty place."""
-
-    artifact_id: str
-    data: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Replace:
-    """Put new data where ``expected_revision`` stands."""
-
-    artifact_id: str
-    expected_revision: int
-    data: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Remove:
-    """Empty the place where ``expected_revision`` stands."""
-
-    artifact_id: str
-    expected_revision: int
-
-
-@dataclass(frozen=True, slots=True)
-class Append:
-    """Add a Record."""
-
-    record_id: str
-    data: Any
-
-
-Commit = Create | Replace | Remove | Append
+from apps.looms.authoring.staging import AppendRecord, CreateArtifact, RemoveArtifact, ReplaceArtifact
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +24,7 @@ class RecordDecision(enum.Enum):
     UNCHANGED = "unchanged"
 
 
-def decide_create(place: Place, commit: Create, *, id_taken: bool) -> int:
+def decide_create(place: Place, commit: CreateArtifact, *, id_taken: bool) -> int:
     """The revision that creating makes."""
     if place.artifact_id is not None:
         raise ArtifactConflict(f"there is an Artifact here already, {place.artifact_id} revision {place.revision}")
@@ -69,7 +33,7 @@ def decide_create(place: Place, commit: Create, *, id_taken: bool) -> int:
     return place.revision + 1
 
 
-def decide_change(place: Place, commit: Replace | Remove) -> int:
+def decide_change(place: Place, commit: ReplaceArtifact | RemoveArtifact) -> int:
     """The revision that replacing or removing makes."""
     if place.artifact_id != commit.artifact_id:
         raise ArtifactConflict(f"there is no Artifact {commit.artifact_id} here")
@@ -80,10 +44,10 @@ def decide_change(place: Place, commit: Replace | Remove) -> int:
     return place.revision + 1
 
 
-def decide_append(record_id: str, *, known_digest: str | None, digest: str) -> RecordDecision:
+def decide_append(commit: AppendRecord, *, known_digest: str | None, digest: str) -> RecordDecision:
     """Appending a known id with identical data changes nothing, with other data it fails."""
     if known_digest is None:
         return RecordDecision.ADD
     if known_digest != digest:
-        raise RecordConflict(f"there is a Record {record_id} with other data")
+        raise RecordConflict(f"there is a Record {commit.record_id} with other data")
     return RecordDecision.UNCHANGED
