@@ -43,7 +43,10 @@ def not_ready_message(kind: ExecutorKind, reason: str | None) -> str:
             "Agent Steps that start at this Entry need a model of the service, and none is configured. "
             "Looms of Code Steps run; for others, start the Run at an Entry whose client is the agent."
         )
-    return "Agent Steps that start at this Entry need the external agent protocol, which this service does not have."
+    return (
+        "Agent Steps that start at this Entry need the external agent protocol, which this service does not have yet. "
+        "Looms of Code Steps run."
+    )
 
 
 def not_ready_because(kind: ExecutorKind, project_id: uuid.UUID) -> str | None:
