@@ -22,7 +22,6 @@ class Failpoint(enum.StrEnum):
     AFTER_EFFECT_BEFORE_COMMIT = "after_effect_before_commit"
     AFTER_COMMIT_BEFORE_ACK = "after_commit_before_ack"
     IN_SWEEP = "in_sweep"
-    IN_MIRROR_RESTORE = "in_mirror_restore"
 
 
 class FailpointRaised(RuntimeError):
@@ -31,7 +30,10 @@ class FailpointRaised(RuntimeError):
 
 def _armed() -> dict[str, str]:
     pairs = (item.partition(":") for item in os.environ.get("LOOMSVC_FAILPOINT", "").split(",") if item)
-    return {name: action for name, _, action in pairs}
+    armed = {name: action for name, _, action in pairs}
+    if unknown := armed.keys() - set(Failpoint):
+        raise ValueError(f"LOOMSVC_FAILPOINT: there is no failpoint {', '.join(sorted(unknown))}")
+    return armed
 
 
 def reach(place: Failpoint) -> None:
