@@ -16,8 +16,8 @@ $(VENV)/.installed: requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("loomsvc needs Python 3.11 or later; set PYTHON=…") if sys.version_info < (3, 11) else None'
 	@echo "Setting up $(VENV) (once, about a minute) …"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 up: setup ## Start the service on .loomsvc (Ctrl-C stops it)

@@ -75,10 +75,13 @@ class Settings:
 
 def from_environment() -> Settings:
     """Read the environment; raises ``ValueError`` naming the variable that is wrong."""
-    paths = os.environ.get("LOOM_PATHS", "")
+    paths = tuple(Path(path).absolute() for path in os.environ.get("LOOM_PATHS", "").split(os.pathsep) if path)
+    for path in paths:
+        if not path.is_dir():
+            raise ValueError(f"LOOM_PATHS names {path}, which is no folder")
     return Settings(
         data_dir=Path(os.environ.get("LOOMSVC_DATA", ".loomsvc")).absolute(),
-        loom_paths=tuple(Path(p).absolute() for p in paths.split(os.pathsep) if p),
+        loom_paths=paths,
         lease_seconds=number("LOOMSVC_LEASE_SECONDS", 30, least=0.1),
         sweep_seconds=number("LOOMSVC_SWEEP_SECONDS", 10, least=0.1),
         pending_seconds=number("LOOMSVC_PENDING_SECONDS", 30, least=1),

@@ -8,7 +8,7 @@ member means the same as leaving it out.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, cast
 
 from pydantic import (
     AfterValidator,
@@ -41,12 +41,32 @@ class WireSchema(GenerateJsonSchema):
         # The wrap serializer below only leaves members out; the model's own schema still holds.
         return None if schema["type"] == "function-wrap" else super().ser_schema(schema)
 
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        # "Operationid" tells nobody anything, and every Tool's schema is read by an agent that pays for it.
+        return False
+
     def field_is_required(self, field: Any, total: bool) -> bool:
         return super().field_is_required(field, total) if self.mode == "validation" else not _has_default(field)
 
 
 def _has_default(field: Any) -> bool:
     return bool(field["schema"]["type"] == "default" and field["schema"].get("default", ...) is None)
+
+
+#: Docstrings cite our rules; clients do not know them.
+_RULES = re.compile(r"\s*\((?:contract section \d+|[A-Z]{1,2}\d+(?:[,–] ?[A-Z]{1,2}\d+)*)\)")
+
+
+def _for_clients(schema: Any) -> Any:
+    """The schema with descriptions as clients should read them."""
+    if isinstance(schema, list):
+        return [_for_clients(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    shown = {name: _for_clients(part) for name, part in schema.items()}
+    if isinstance(shown.get("description"), str):
+        shown["description"] = _RULES.sub("", shown["description"]).replace("``", "`")
+    return shown
 
 
 class Contract(BaseModel):
@@ -83,7 +103,8 @@ class Contract(BaseModel):
     @classmethod
     def wire_schema(cls, mode: JsonSchemaMode = "validation") -> dict[str, Any]:
         """The JSON Schema of this shape as input (``validation``) or output (``serialization``)."""
-        return cls.model_json_schema(by_alias=True, mode=mode, schema_generator=WireSchema)
+        schema = cls.model_json_schema(by_alias=True, mode=mode, schema_generator=WireSchema)
+        return cast("dict[str, Any]", _for_clients(schema))
 
 
 class Empty(Contract):

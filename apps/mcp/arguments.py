@@ -21,12 +21,12 @@ INSTANCE_ID = "serviceInstanceId"
 def add_arguments(parser: argparse.ArgumentParser, endpoint: Endpoint[Any, Any]) -> None:
     """One argument per member: required texts by position, the rest as options.
 
-    The two members of an Operation's identity are never required here: the command fills them in.
+    A write's identity is not required here: the command makes one.  To look one up takes both of its halves.
     """
     schema: dict[str, Any] = endpoint.input.wire_schema()
-    required = set(schema.get("required", ())) - {INSTANCE_ID}
+    required = set(schema.get("required", ()))
     if not endpoint.read_only:
-        required.discard(OPERATION_ID)
+        required -= {OPERATION_ID, INSTANCE_ID}
     for member, declared in schema["properties"].items():
         shape = _without_null(declared)
         # No default: an option left out is told apart from one that was given as JSON null.
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser, endpoint: Endpoint[Any, Any])
             continue
         options["type"] = _reader(shape)
         options["choices"] = shape.get("enum")
-        if member in required and shape.get("type") == "string":
+        if member in required and member != INSTANCE_ID and shape.get("type") == "string":
             del options["default"]
             parser.add_argument(member, metavar=option(member)[2:].upper(), **options)
         else:
@@ -100,7 +100,7 @@ def _help(member: str, shape: Mapping[str, Any]) -> str:
     if member == OPERATION_ID:
         return "UUID that names the write; made for you when left out"
     if member == INSTANCE_ID:
-        return "service instance; the present one when left out"
+        return "service instance that the operation was sent to; it goes with the operation id"
     if _reader(shape) is read_json:
         return "JSON text, or @FILE"
     if "const" in shape:

@@ -31,7 +31,7 @@ class NotRunning(Exception):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(
-            f"No loomsvc runs on {folder.name}. Start it with `loomsvc up`, or name its data folder with --data."
+            f"No loomsvc runs on {folder}. Start it with `loomsvc up`, or name its data folder with --data."
         )
 
 

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 from rich.console import Console, RenderableType
 from rich.text import Text
 
@@ -30,7 +30,7 @@ _NEXT_STEPS = {
     ErrorCode.RATE_LIMITED: "wait a little, then try again",
     ErrorCode.UNAVAILABLE: "try again shortly; loomsvc status says what is missing",
     ErrorCode.NOT_FOUND: "loomsvc list_runs and loomsvc list_looms show what there is",
-    ErrorCode.CONFLICT: "loomsvc get_run RUN-ID shows how the Run stands now",
+    ErrorCode.CONFLICT: "look before you act: loomsvc get_run shows a Run, loomsvc get_operation an operation",
     ErrorCode.UNAUTHENTICATED: "stop the service and start it again: loomsvc up",
 }
 
@@ -85,6 +85,12 @@ class ClientCommand(LoomsvcCommand):
     def call(self, service: Service, arguments: dict[str, Any]) -> dict[str, Any]:
         """Call the Endpoint, an identity filled in where it takes one and none was given."""
         members = self.declared.input.model_fields
+        if OPERATION_ID in arguments and INSTANCE_ID not in arguments:
+            raise CommandError(
+                "Give --service-instance-id with --operation-id: an operation belongs to the service instance that it "
+                "was first sent to, and would be a new one at another. Both were printed with its receipt.",
+                returncode=2,
+            )
         if "service_instance_id" in members and INSTANCE_ID not in arguments:
             arguments[INSTANCE_ID] = service.call("status", {})["service"]["instanceId"]
         if "operation_id" in members and OPERATION_ID not in arguments:
@@ -109,7 +115,10 @@ class ClientCommand(LoomsvcCommand):
         if not self.sent or self.declared.read_only:
             return "Nothing was changed."
         identity = f"{self.sent[OPERATION_ID]} --service-instance-id {self.sent[INSTANCE_ID]}"
-        return f"Whether it was applied is not known; ask before you send it again: loomsvc get_operation {identity}"
+        return (
+            "Whether it was applied is not known; ask before you send it again:\n"
+            f"loomsvc get_operation {identity}{terminal.data_option()}"
+        )
 
     def _refused(self, error: LoomError) -> int:
         if self.as_json:
@@ -119,7 +128,9 @@ class ClientCommand(LoomsvcCommand):
         return FAILED
 
     def _failed(self, message: str, code: int) -> int:
-        _errors().print(Text(terminal.plain(message)))
+        # Each line as it is: what is to be copied must not be broken where the terminal ends.
+        for line in message.split("\n"):
+            _errors().print(Text(terminal.plain(line)), soft_wrap=True)
         return code
 
 

@@ -7,9 +7,11 @@ are made visible first (K25), and rich's markup is never read from it.
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import IO, Any
 
 from rich.console import Console, Group, RenderableType
@@ -17,6 +19,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from apps.core import conf
 from apps.core.errors import LoomError
 
 #: Where output is no terminal there is no width to fit into; ids and addresses stay whole.
@@ -103,7 +106,14 @@ def indented(what: RenderableType) -> RenderableType:
 
 def commands(*lines: str) -> RenderableType:
     """Commands to go on with, each on a line of its own that can be copied."""
-    return Group(*(Text("  " + plain(line), style="bold", overflow="fold", no_wrap=False) for line in lines))
+    chosen = data_option()
+    return Group(*(Text("  " + plain(line) + chosen, style="bold", overflow="fold", no_wrap=False) for line in lines))
+
+
+def data_option() -> str:
+    """What a command needs to reach the same service again: nothing, or the folder that was chosen."""
+    folder = conf.settings().data_dir
+    return "" if folder == Path(".loomsvc").absolute() else f" --data {shlex.quote(str(folder))}"
 
 
 def refusal(error: LoomError, next_step: str | None = None) -> RenderableType:

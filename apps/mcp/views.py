@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from apps.core import json_text
 from apps.mcp.terminal import commands, data, facts, indented, plain, status, table, when
 
 Result = Mapping[str, Any]
@@ -100,7 +101,7 @@ def run(view: Result) -> RenderableType:
                 ("revision", view["revision"]),
                 ("outcome", view.get("outcome")),
                 ("error", _error(error) if error else None),
-                ("pause", "requested; takes effect after this Step" if view["pauseRequested"] else None),
+                ("pause", _pause(view)),
                 ("artifacts", "\n".join(results["artifactIds"]) or None),
                 ("records", "\n".join(results["recordIds"]) or None),
                 ("created", when(view["createdAt"])),
@@ -110,6 +111,14 @@ def run(view: Result) -> RenderableType:
         )
     ]
     return Group(*shown, *_to_do(view))
+
+
+def _pause(view: Result) -> str | None:
+    if not view["pauseRequested"]:
+        return None
+    return "requested; takes effect " + (
+        "once it was answered and the Step has ended" if view.get("pendingAction") else "after this Step"
+    )
 
 
 def _error(error: Result) -> str:
@@ -133,11 +142,29 @@ def pending_action(view: Result) -> Iterator[RenderableType]:
         example = """'{"isConfirmed": true}'"""
     else:
         for question in action["request"]:
-            yield indented(Text(f"{plain(question['id'])}: {plain(question['question'])}"))
-        first = plain(action["request"][0]["id"])
-        example = f"""'[{{"questionId": "{first}", "isSkipped": false, "answer": "…"}}]'"""
+            yield indented(_question(question))
+        example = f"'{json_text.dumps([_example(question) for question in action['request']])}'"
     yield Text("Answer with:")
     yield commands(f"loomsvc answer_ask {view['runId']} {action['id']} --answer {example}")
+
+
+def _question(question: Result) -> Text:
+    """A question as it has to be answered: with the ids of its options, not their numbers."""
+    skip = " (may be skipped)" if question["isSkippable"] else ""
+    lines = [f"{plain(question['id'])}: {plain(question['question'])}{skip}"]
+    if question.get("description"):
+        lines.append(f"  {plain(question['description'])}")
+    lines += [f"  {plain(option['id'])} = {plain(option['label'])}" for option in question.get("options") or ()]
+    return Text("\n".join(lines))
+
+
+def _example(question: Result) -> Result:
+    options = question.get("options") or ()
+    return {
+        "questionId": plain(question["id"]),
+        "isSkipped": False,
+        "answer": plain(options[0]["id"]) if options else "YOUR ANSWER",
+    }
 
 
 def found_run(result: Result) -> RenderableType:

@@ -186,8 +186,9 @@ ANSWER_ASK = register(
         title="Answer a question or confirmation",
         description=(
             "Give the answer that a human gave to a Run's `pendingAction`; never answer for the human. Questions "
-            "take the complete array of {questionId, isSkipped, answer?}, a confirmation takes {isConfirmed, "
-            f"feedback?}}. {_IDENTITY}"
+            "take the complete array of {questionId, isSkipped, answer?}, where `answer` is the `id` of an option or "
+            "the human's own words; a confirmation takes {isConfirmed, feedback?}. An Action with `onlyPerson` is not "
+            f"answered here but by a person elsewhere. {_IDENTITY}"
         ),
         input=contracts.AnswerAsk,
         output=contracts.OperationResult,

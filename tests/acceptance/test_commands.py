@@ -63,16 +63,21 @@ def test_a_run_is_followed_to_its_end_and_its_results_are_read(service: Up) -> N
 @pytest.mark.rule("O7", "O8")
 def test_the_printed_identity_finds_the_receipt_and_the_run_again(service: Up) -> None:
     operation_id = str(uuid.uuid4())
-    started = run_loom(service, {}, "--operation-id", operation_id, "--no-follow", "--json")
+    here = ["--service-instance-id", service.json("status")["service"]["instanceId"]]
+    started = run_loom(service, {}, "--operation-id", operation_id, *here, "--no-follow", "--json")
     receipt = json.loads(started.stdout)["receipt"]
     assert receipt["operationId"] == operation_id
-    found = service.json("get_operation", operation_id)
+    found = service.json("get_operation", operation_id, *here)
     assert found == {"status": "found", "receipt": receipt}
-    assert service.json("find_run", operation_id)["run"]["runId"] == receipt["runId"]
-    again = json.loads(run_loom(service, {}, "--operation-id", operation_id, "--no-follow", "--json").stdout)
+    assert service.json("find_run", operation_id, *here)["run"]["runId"] == receipt["runId"]
+    again = json.loads(run_loom(service, {}, "--operation-id", operation_id, *here, "--no-follow", "--json").stdout)
     assert again["receipt"] == receipt
     elsewhere = ["--service-instance-id", str(uuid.uuid4())]
     assert service.json("get_operation", operation_id, *elsewhere) == {"status": "instance_changed"}
+    half = run_loom(service, {}, "--operation-id", operation_id, "--no-follow")
+    assert half.returncode == 2, "at another instance it would be another operation"
+    assert "--service-instance-id" in half.stderr
+    assert "Traceback" not in half.stderr
 
 
 @pytest.mark.rule("H1", "H2", "H6")
@@ -178,7 +183,7 @@ def test_no_service_is_said_in_one_line_with_the_cure(tmp_path: Path, services: 
     never = loomsvc("status", "--data", str(tmp_path / "mine"))
     assert never.returncode == 3
     assert never.stderr == (
-        "No loomsvc runs on mine. Start it with `loomsvc up`, or name its data folder with --data.\n"
+        f"No loomsvc runs on {tmp_path / 'mine'}. Start it with `loomsvc up`, or name its data folder with --data.\n"
     )
     up = services.up(tmp_path / "gone")
     up.stop()

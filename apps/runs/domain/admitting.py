@@ -51,7 +51,9 @@ def decide_resume(facts: RunFacts, *, expected_revision: int) -> None:
     _refuse_terminal(facts)
     if facts.status is not RunStatus.PAUSED:
         state = (
-            "pausing: its current Step has not saved its result yet" if facts.pause_requested else facts.status.value
+            "pausing: its current Step, or the answer it waits for, is still to come"
+            if facts.pause_requested
+            else facts.status.value
         )
         raise LoomError(
             ErrorCode.CONFLICT, f"This Run is not paused; it is {state}. Read it with `get_run` and wait for `paused`."
@@ -77,5 +79,6 @@ def decide_answer(facts: RunFacts, *, pending_action: str | None, action_id: str
     if pending_action != action_id:
         raise LoomError(
             ErrorCode.CONFLICT,
-            "This Action is not waiting any more: it was answered, or the Run moved on. Read the Run with `get_run`.",
+            "The Run does not wait for this Action: it was answered, the Run moved on, or there never was one of this "
+            "id. Read the Run with `get_run`.",
         )

@@ -41,7 +41,7 @@ def not_ready_message(kind: ExecutorKind, reason: str | None) -> str:
     if kind is ExecutorKind.SERVICE_MODEL:
         return (
             "Agent Steps that start at this Entry need a model of the service, and none is configured. "
-            "Looms of Code Steps run; for others, start the Run at an Entry whose client is the agent."
+            "Looms of Code Steps run."
         )
     return (
         "Agent Steps that start at this Entry need the external agent protocol, which this service does not have yet. "

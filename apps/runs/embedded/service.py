@@ -100,7 +100,10 @@ def serve(*, listening: Listening, instance: Instance, on_ready: Callable[[], No
     worker.stop_taking()
     pulse.stop()
     if not embedded.stop(_STEP_GRACE_SECONDS):
-        logger.warning("stopped while a Step was running; the next start interrupts it")
+        logger.warning(
+            "stopped while a Step was running: the next start fails its Run as RUN_INTERRUPTED, unless the Step says "
+            "`on_interrupt: rerun`. To stop without that, pause the Runs first (loomsvc pause_run) and wait for them"
+        )
     connections.close_all()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import uuid
 
 from django.db import transaction
@@ -17,6 +18,8 @@ from apps.runs.domain.facts import RunError
 from apps.runs.domain.statuses import AttemptStatus, EventType, RunErrorCode, RunStatus
 from apps.runs.models import Run
 from apps.runs.services import changes
+
+logger = logging.getLogger("loomsvc.runs")
 
 
 def interrupt(run: Run, *, now: dt.datetime, instance_id: uuid.UUID) -> None:
@@ -33,6 +36,8 @@ def interrupt(run: Run, *, now: dt.datetime, instance_id: uuid.UUID) -> None:
         changes.queue(run, now=now)
         events = [NewEvent(EventType.STEP_INTERRUPTED, where)]
     changes.save(run, now=now, events=events)
+    verdict = "its Run failed (RUN_INTERRUPTED)" if error else "it is due again"
+    logger.warning("Run %s: %s/%s was cut off with its worker; %s", run.pk, run.stage, run.step, verdict)
 
 
 def interrupt_in_flight(*, ended: uuid.UUID, now: dt.datetime) -> None:

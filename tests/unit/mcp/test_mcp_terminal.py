@@ -50,9 +50,11 @@ def test_members_become_arguments_and_text_stays_text() -> None:
 
 def test_an_identity_may_be_left_out_of_a_write_but_not_of_a_look_up() -> None:
     assert "operationId" not in parsed("r", "--expected-revision", "1", "--answer", "1")
-    given = parsed("the-operation", "r", "--expected-revision", "1", "--answer", "1", kind=Kind.READ)
-    assert given["operationId"] == "the-operation"
-    assert "serviceInstanceId" not in given
+    whole = ("the-operation", "r", "--expected-revision", "1", "--answer", "1")
+    given = parsed(*whole, "--service-instance-id", "i", kind=Kind.READ)
+    assert (given["operationId"], given["serviceInstanceId"]) == ("the-operation", "i")
+    with pytest.raises((argparse.ArgumentError, SystemExit)):
+        parsed(*whole, kind=Kind.READ)
 
 
 @pytest.mark.parametrize("number", ["x", "1.0", "1e3", "", "٣", " 7"])

@@ -120,5 +120,5 @@ def test_only_the_pending_action_can_be_answered(pending: str | None, asked: str
     if admitted:
         decide_answer(waiting, pending_action=pending, action_id=asked)
     else:
-        with pytest.raises(LoomError, match="not waiting any more"):
+        with pytest.raises(LoomError, match="does not wait for this Action"):
             decide_answer(waiting, pending_action=pending, action_id=asked)

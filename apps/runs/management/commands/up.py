@@ -1,3 +1,4 @@
+import argparse
 import ipaddress
 import json
 import os
@@ -16,13 +17,19 @@ from apps.core.version import VERSION
 from apps.ledger.services.instances import open_instance
 
 
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text[:9]) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: give a number from 0 to 65535")
+    return int(text)
+
+
 class Command(LoomsvcCommand):
     help = "Start the whole service in one process, on a data folder; stop it with Ctrl-C."
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-        parser.add_argument("--port", type=int, default=8765, help="port; 0 takes any free one (default: %(default)s)")
+        parser.add_argument("--port", type=_port, default=8765, help="0 takes any free one (default: %(default)s)")
         parser.add_argument("--allow-remote", action="store_true", help="permit a --host beyond this machine")
         parser.add_argument("--json", action="store_true", help="print one JSON line per event for programs")
 
