@@ -80,14 +80,3 @@ def lock_name(*parts: str | uuid.UUID) -> None:
         return
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", ["/".join(map(str, parts))])
-
-
-__all__ = [
-    "DATABASE_TROUBLE",
-    "database_now",
-    "database_time_after",
-    "for_update",
-    "lock_first",
-    "lock_name",
-    "lock_shared",
-]

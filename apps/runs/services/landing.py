@@ -52,13 +52,15 @@ class Landed:
 
 
 def land(results: Sequence[SegmentResult], *, now: dt.datetime) -> list[Landed]:
-    """Land several Runs' results in one transaction, each under its own fence.
+    """Land several Runs' results, one of each, in one transaction, each under its own fence.
 
     A batch that fails as a whole falls back to one by one, so that one bad result harms no other.
     """
     try:
         with transaction.atomic():
-            landed = [_land_one(result, now=now) for result in results]
+            # In the order in which everybody locks Runs.
+            in_order = sorted(results, key=lambda result: result.leased.run_id)
+            landed = {result.leased.run_id: _land_one(result, now=now) for result in in_order}
             reach(Failpoint.AFTER_EFFECT_BEFORE_COMMIT)
     except Exception:
         if len(results) == 1:
@@ -66,7 +68,7 @@ def land(results: Sequence[SegmentResult], *, now: dt.datetime) -> list[Landed]:
         logger.exception("a batch of %d results could not land together", len(results))
         return [_land_alone(result, now=now) for result in results]
     reach(Failpoint.AFTER_COMMIT_BEFORE_ACK)
-    return landed
+    return [landed[result.leased.run_id] for result in results]
 
 
 def _land_alone(result: SegmentResult, *, now: dt.datetime) -> Landed:
