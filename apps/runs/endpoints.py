@@ -12,6 +12,7 @@ from apps.core.errors import LoomError
 from apps.ledger.contracts import Receipt
 from apps.ledger.selectors.instances import current_instance
 from apps.runs import contracts
+from apps.runs.domain.answering import answered_via
 from apps.runs.domain.executors import not_ready_because
 from apps.runs.selectors import runs
 from apps.runs.services import admission, steering
@@ -55,13 +56,8 @@ def _cancel(caller: Caller, request: contracts.SteerRun) -> contracts.OperationR
 
 
 def _answer(caller: Caller, request: contracts.AnswerAsk) -> contracts.OperationResult:
-    via = {"cli": "cli", "studio": "rest" if caller.entry.startswith("/api/") else "answer_ask"}
-    return _result(
-        caller,
-        steering.answer_ask(
-            caller=caller, request=request, via=via.get(caller.source.value, "answer_ask"), now=clock.now()
-        ),
-    )
+    via = answered_via(caller)
+    return _result(caller, steering.answer_ask(caller=caller, request=request, via=via, now=clock.now()))
 
 
 def _get_run(caller: Caller, request: contracts.GetRun) -> contracts.RunFound:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from apps.core.caller import Source
+from apps.core.caller import Caller, Source
 from apps.core.errors import Issue, invalid_request
 from apps.looms.domain.answers import check_answers, check_confirmation
 
 #: Sources behind which a person stands.
 _PERSONAL_SOURCES = frozenset({Source.CLI, Source.STUDIO, Source.CONSOLE})
+
+
+def answered_via(caller: Caller) -> str:
+    """How an answer that was sent as a call came in; native forms are told apart by whoever shows them (H6)."""
+    if caller.source is Source.CLI:
+        return "cli"
+    return "rest" if caller.source is Source.STUDIO and caller.entry.startswith("/api/") else "answer_ask"
 
 
 def counts_as_person(source: Source, via: str) -> bool:

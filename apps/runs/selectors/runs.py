@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 
 from apps.core import clock, cursors
 from apps.core.errors import not_found
@@ -119,8 +119,6 @@ def list_runs(*, project_id: uuid.UUID, query: contracts.ListRuns) -> contracts.
 
 def open_counts(*, project_id: uuid.UUID) -> dict[str, int]:
     """How many Runs of the Project have not ended, by status."""
-    from django.db.models import Count
-
     rows = (
         Run.objects.filter(project_id=project_id, status__in=OPEN)
         .order_by()
