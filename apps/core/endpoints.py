@@ -24,6 +24,8 @@ class Kind(enum.StrEnum):
     READ = "read"
     #: Carries ``operationId`` and ``serviceInstanceId``; admitted through the operations ledger.
     OPERATION = "operation"
+    #: Work at an agent call: its own ids (``claimId``, ``toolCallId``) make it safe to repeat.
+    AGENT = "agent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,10 @@ class Endpoint(Generic[I, O]):
     kind: Kind
     route: Route | None = None
     destructive: bool = False
+    #: Whether it may reach beyond the service.
+    open_world: bool = False
+    #: Whether a call may take as long as an author's code does: it waits on threads of its own.
+    long_running: bool = False
     #: Where the Tool is listed; ``None`` means every Entry.
     sources: frozenset[Source] | None = None
     #: False: a REST-only view (lists of events, revisions, …), not an MCP Tool.

@@ -11,32 +11,47 @@ from django.db import close_old_connections
 
 T = TypeVar("T")
 
+#: For requests that are answered at once, and for those that may take as long as an author's code does: a
+#: hundred slow Tools leave reads and Operations as quick as before.
 THREADS = 16
+LONG_THREADS = 16
 #: Requests that may wait for a thread; more would wait longer than any client does.
 MAX_WAITING = 512
-
-_pool = ThreadPoolExecutor(THREADS, thread_name_prefix="request")
-_under_way = 0
 
 
 class Overloaded(Exception):
     """Every thread is busy and the queue is full."""
 
 
-async def run(job: Callable[[], T]) -> T:
-    """``job()`` on a thread of the pool, without blocking the event loop.
+class _Threads:
+    """Some threads and how much they have to do."""
+
+    def __init__(self, number: int, name: str) -> None:
+        self._pool = ThreadPoolExecutor(number, thread_name_prefix=name)
+        self._number = number
+        self._under_way = 0
+
+    async def run(self, job: Callable[[], T]) -> T:
+        if self._under_way >= self._number + MAX_WAITING:
+            raise Overloaded
+        self._under_way += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, _with_connections, job)
+        finally:
+            self._under_way -= 1
+
+
+_quick = _Threads(THREADS, "request")
+_long = _Threads(LONG_THREADS, "long-request")
+
+
+async def run(job: Callable[[], T], *, long: bool = False) -> T:
+    """``job()`` on a thread that answers, without blocking the event loop; ``long``: on one of the other kind.
 
     A connection belongs to its thread and lives on between jobs.  Once begun, a job runs to its
     end even when nobody waits for it any more (F18).  Raises :class:`Overloaded`.
     """
-    global _under_way
-    if _under_way >= THREADS + MAX_WAITING:
-        raise Overloaded
-    _under_way += 1
-    try:
-        return await asyncio.get_running_loop().run_in_executor(_pool, _with_connections, job)
-    finally:
-        _under_way -= 1
+    return await (_long if long else _quick).run(job)
 
 
 def _with_connections(job: Callable[[], T]) -> T:

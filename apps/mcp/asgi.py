@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -29,6 +30,7 @@ class EntryApplication:
 
     def __init__(self, server: EntryServer) -> None:
         self.server = server
+        self._long_running = [json.dumps(name).encode() for name in server.long_running]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         head = Head.of(scope)
@@ -49,9 +51,15 @@ class EntryApplication:
         except TimeoutError:
             return refuse(RpcError(INVALID_REQUEST, "The body did not arrive in time.", status=408, headers=_CLOSE))
         try:
-            return await threads.run(partial(answer, self.server, head, body, clock.now()))
+            return await threads.run(
+                partial(answer, self.server, head, body, clock.now()), long=self._may_take_long(body)
+            )
         except threads.Overloaded:
             return refuse(unavailable("The service has more requests than it can answer just now."))
+
+    def _may_take_long(self, body: bytes | None) -> bool:
+        """Whether the body names a Tool that runs an author's code; one that only seems to waits elsewhere, no more."""
+        return body is not None and any(name in body for name in self._long_running)
 
 
 def entry_applications(

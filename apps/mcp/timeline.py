@@ -15,6 +15,7 @@ from apps.mcp.terminal import plain, status
 #: Different marks, so that queued and running are told apart without colour.
 QUEUED, RUNNING, GAP = "░", "█", " "
 BAR_CELLS = 40
+NO_TIME = dt.timedelta()
 #: More rows than this fit no screen; the rest is counted.
 MOST_ROWS = 40
 
@@ -86,7 +87,8 @@ def _label(attempt: Mapping[str, Any]) -> Text:
 
 def _bar(attempt: Mapping[str, Any], begin: dt.datetime, span: dt.timedelta, cells: int) -> Text:
     def cell(moment: dt.datetime) -> int:
-        return round((moment - begin) / span * cells) if span else 0
+        # Clocks may differ, so that an end comes before its beginning: nothing is drawn beyond the picture.
+        return min(cells, max(0, round((moment - begin) / span * cells))) if span > NO_TIME else 0
 
     queued, started, ended = cell(_queued(attempt)), cell(_started(attempt)), cell(_moment(attempt["endedAt"]))
     # However short, a run shows: a bar that begins at the very end is moved inside.

@@ -35,9 +35,9 @@ def _add_tool(tool_manager: ToolManager, endpoint: Endpoint[Any, Any]) -> Tool:
         title=endpoint.title,
         readOnlyHint=endpoint.read_only,
         destructiveHint=endpoint.destructive,
-        # Reads change nothing, and an Operation's identity is applied once (O3).
+        # Reads change nothing, and what a write is identified by is applied once (O3, A2, A3, A8).
         idempotentHint=True,
-        openWorldHint=False,
+        openWorldHint=endpoint.open_world,
     )
     tool = tool_manager.add_tool(
         endpoint.call,
@@ -61,5 +61,7 @@ class EntryServer(DjangoMCP):  # type: ignore[misc]
         self.entry = entry
         registered: list[Tool] = self.register_mcptoolset(EndpointToolset(endpoints, context=None))
         self.tools = {tool.name: tool for tool in registered}
+        #: Names of the Tools that may take as long as an author's code does.
+        self.long_running = tuple(endpoint.name for endpoint in endpoints if endpoint.long_running)
         #: Ready-made bytes of the results that depend on nothing but the Entry and the revision.
         self.listings = listing.listings_of(registered, self.instructions or "")

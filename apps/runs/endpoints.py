@@ -13,9 +13,9 @@ from apps.ledger.contracts import Receipt
 from apps.ledger.selectors.instances import current_instance
 from apps.runs import contracts
 from apps.runs.domain.answering import answered_via
-from apps.runs.domain.executors import not_ready_because
 from apps.runs.selectors import runs
 from apps.runs.services import admission, steering
+from apps.runs.services.executors import not_ready_because
 from apps.runs.services.worker import lost_threads
 
 _IDENTITY = (

@@ -41,6 +41,8 @@ class Run(models.Model):
     visit = models.PositiveIntegerField(default=1)
     pause_requested = models.BooleanField(default=False)
     pending_action = models.ForeignKey("Action", on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
+    #: ``{id, agentId, phase, createdAt}`` as the view shows it; the call itself belongs to a higher app.
+    pending_agent_call = JsonTextField(null=True)
     outcome = models.CharField(max_length=200, null=True)
     last_error = JsonTextField(null=True)
     artifact_ids = JsonTextField(default=list)

@@ -30,6 +30,7 @@ INSTALLED_APPS = [
     "apps.ledger",
     "apps.results",
     "apps.runs",
+    "apps.agents",
     "apps.mcp",
     "apps.rest",
 ]

@@ -92,14 +92,17 @@ def test_the_table_of_events_is_the_closed_list_of_the_code() -> None:
 
 
 def test_the_table_of_endpoints_is_that_of_the_code() -> None:
-    from apps.core.endpoints import all_endpoints
+    from apps.core.endpoints import Endpoint, all_endpoints
+
+    def listed(endpoint: Endpoint[Any, Any]) -> str:
+        return "no" if not endpoint.tool else "yes" if endpoint.sources is None else "for agents"
 
     shown = {
         row["Endpoint"]: (row["Tool"], row["REST, under `/api/v1`"], row["kind"])
         for row in table(REFERENCE / "protocol.md", "Endpoint")
     }
     declared = {
-        e.name: ("yes" if e.tool else "no", f"{e.route.method} {e.route.path}" if e.route else "–", e.kind.value)
+        e.name: (listed(e), f"{e.route.method} {e.route.path}" if e.route else "–", e.kind.value)
         for e in all_endpoints()
     }
     assert shown == declared

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 import uuid
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from site_live import ENTRY_OF, Reply, Site
 
+from apps.core.caller import Source
 from apps.core.endpoints import Endpoint, all_endpoints, tools_for
 
 #: Members that name something of a Project; a value for each comes from :func:`things_of`.
-IDS = ("runId", "actionId", "artifactId", "recordId", "operationId", "cursor")
+IDS = ("runId", "actionId", "callId", "artifactId", "recordId", "operationId", "cursor")
 
 
 def endpoints() -> list[Endpoint[Any, Any]]:
@@ -26,6 +28,8 @@ def arguments_for(endpoint: Endpoint[Any, Any], known: dict[str, Any]) -> dict[s
     """The required members, and every optional one that names a thing, with the values of ``known``."""
     schema = endpoint.input.wire_schema()
     required = schema.get("required", ())
+    if "callId" in required:
+        known = {**known, "runId": known["runOfCall"]}
     return {name: known[name] for name in schema.get("properties", {}) if name in required or name in IDS[:-1]}
 
 
@@ -45,8 +49,6 @@ def over_rest(site: Site, endpoint: Endpoint[Any, Any], arguments: dict[str, Any
 
 def entries_of(endpoint: Endpoint[Any, Any]) -> list[str]:
     """The paths of the MCP Entries that list the Endpoint as a Tool."""
-    from apps.core.caller import Source
-
     return [path for path, source in ENTRY_OF.items() if endpoint in tools_for(Source(source))]
 
 
@@ -55,6 +57,15 @@ def unknown_things() -> dict[str, Any]:
     return {
         "runId": str(uuid.uuid4()),
         "actionId": str(uuid.uuid4()),
+        "callId": str(uuid.uuid4()),
+        "runOfCall": str(uuid.uuid4()),
+        "claimId": "the one that claims",
+        "ownerToken": "loom_owner_of_nobody",
+        "toolCallId": "the first",
+        "toolId": "add",
+        "assetId": "manners/example.txt",
+        "result": {"outcome": "written", "text": "x"},
+        "message": "It cannot be done.",
         "artifactId": f"artifact-{uuid.uuid4()}",
         "recordId": f"record-{uuid.uuid4()}",
         "operationId": str(uuid.uuid4()),
@@ -67,10 +78,12 @@ def unknown_things() -> dict[str, Any]:
 
 
 def things_of(service: Any) -> dict[str, Any]:
-    """A Project with one of everything: a waiting Run, its Action, an Artifact, a Record, an Operation."""
+    """A Project with one of everything: a waiting Run, its Action, results, an Operation, an agent call."""
     plan = [{"ending": "again", "artifact": {"secret": "of this Project"}, "record": "r 1/2+00:00"}, {"ending": "ask"}]
     operation_id = str(uuid.uuid4())
     started = service.operate("run", operationId=operation_id, loomName="trial", input={"do": plan})
+    agent = replace(service.caller, source=Source.AGENT_IDE, entry="/mcp")
+    for_an_agent = service.operate("run", caller=agent, loomName="assist", input={})["run"]["runId"]
     service.work()
     run = service.run(started["run"]["runId"])
     assert run["status"] == "waiting", run
@@ -78,6 +91,8 @@ def things_of(service: Any) -> dict[str, Any]:
         **unknown_things(),
         "runId": run["runId"],
         "actionId": run["pendingAction"]["id"],
+        "callId": service.run(for_an_agent)["pendingAgentCall"]["id"],
+        "runOfCall": for_an_agent,
         "artifactId": run["results"]["artifactIds"][0],
         "recordId": "r 1/2+00:00",
         "operationId": operation_id,

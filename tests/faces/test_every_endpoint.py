@@ -25,6 +25,7 @@ ENDPOINTS = endpoints()
 TOOLS = [endpoint for endpoint in ENDPOINTS if endpoint.tool]
 ROUTED = [endpoint for endpoint in ENDPOINTS if endpoint.route is not None]
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_OWNER = re.compile(r"loom_owner_\w+-?[\w-]*")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
 #: What rightly differs with the door that a call came through.
 _OF_THE_DOOR = {"source", "agentExecutor", "notReadyBecause", "ready", "via", "profile"}
@@ -41,9 +42,10 @@ def without_door(body: Any) -> Any:
 
 
 def gist(body: Any) -> str:
-    """``body`` without ids, times and what differs with the door."""
+    """``body`` without ids, tokens, times and what differs with the door."""
     text = json.dumps(without_door(body), indent=1, sort_keys=True, ensure_ascii=False)
     seen: dict[str, str] = {}
+    text = _OWNER.sub("token", text)
     text = _UUID.sub(lambda found: seen.setdefault(found[0], f"id {len(seen)}"), text)
     return _TIME.sub("time", text)
 

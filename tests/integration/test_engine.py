@@ -623,8 +623,11 @@ class Recording:
     def not_ready_because(self, project_id: Any) -> str | None:
         return None
 
-    def open_call(self, *, run_id: Any, fence: int) -> None:
-        self.opened.append((str(run_id), fence))
+    def open_call(self, leased: Leased, *, now: dt.datetime) -> None:
+        self.opened.append((str(leased.run_id), leased.fence))
+
+    def cancel_call(self, run_id: Any, *, now: dt.datetime) -> list[Any]:
+        return []
 
 
 @pytest.mark.rule("R15")
@@ -632,7 +635,7 @@ def test_an_agent_step_that_is_due_goes_to_the_runs_executor_under_its_fence(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from apps.core.caller import AgentExecutor
-    from apps.runs.domain import executors
+    from apps.runs.services import executors
 
     executor = Recording()
     monkeypatch.setattr(executors, "_executors", {AgentExecutor.SERVICE_MODEL: executor})
@@ -648,7 +651,7 @@ def test_an_agent_step_whose_executor_went_away_pauses_the_run(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from apps.core.caller import AgentExecutor
-    from apps.runs.domain import executors
+    from apps.runs.services import executors
 
     monkeypatch.setattr(executors, "_executors", {AgentExecutor.SERVICE_MODEL: Recording()})
     run_id = service.operate("run", loomName="agentic", input="x")["run"]["runId"]

@@ -86,6 +86,13 @@ class EventType(enum.StrEnum):
     #: A worker was lost; the segment is due again.
     STEP_INTERRUPTED = "StepInterrupted"
     ACTION_ANSWERED = "ActionAnswered"
+    #: An Agent Step waits for an external agent.
+    AGENT_CALL_OPENED = "AgentCallOpened"
+    AGENT_CALL_CLAIMED = "AgentCallClaimed"
+    TOOL_CALL_STARTED = "ToolCallStarted"
+    #: A Tool call ended, or was cut off; its receipt, input and output.
+    TOOL_CALL_SETTLED = "ToolCallSettled"
+    AGENT_CALL_CLOSED = "AgentCallClosed"
     PAUSE_REQUESTED = "PauseRequested"
     RUN_PAUSED = "RunPaused"
     RUN_RESUMED = "RunResumed"

@@ -40,6 +40,7 @@ def _members(run: Run, *, current: uuid.UUID, in_list: bool) -> dict[str, Any]:
         },
         "pause_requested": run.pause_requested,
         "pending_action": _action(run.pending_action, in_list=in_list),
+        "pending_agent_call": run.pending_agent_call,
         "outcome": run.outcome,
         "last_error": run.last_error,
         "results": {"artifact_ids": run.artifact_ids, "record_ids": run.record_ids},

@@ -18,11 +18,11 @@ from apps.looms.loaded import LoadedLoom
 from apps.looms.services.catalog import LoomStatus, current
 from apps.runs.contracts import RunLoom
 from apps.runs.domain.advancing import start
-from apps.runs.domain.executors import not_ready_because
 from apps.runs.domain.statuses import OPEN, EventType, RunStatus
 from apps.runs.models import Run
 from apps.runs.queue import ring_on_commit
 from apps.runs.services import changes
+from apps.runs.services.executors import not_ready_because
 
 
 def run_loom(*, caller: Caller, request: RunLoom, now: dt.datetime) -> Receipt:

@@ -9,8 +9,10 @@ from typing import Any
 
 from apps.core.database import database_time_after
 from apps.ledger.services.events import NewEvent, append_events
+from apps.looms.authoring.log import LogLine
+from apps.looms.authoring.staging import ArtifactRead, Read
 from apps.looms.domain.graph import LoomGraph
-from apps.runs.domain.advancing import Complete, Fail, GoOn, Next, SegmentPolicy, after_failure, policy_of
+from apps.runs.domain.advancing import Complete, Fail, GoOn, Next, SegmentPolicy, after_failure, follow, policy_of
 from apps.runs.domain.facts import Due, Position, RunError, RunFacts
 from apps.runs.domain.statuses import TERMINAL, AttemptStatus, EventType, RunStatus, SegmentKind
 from apps.runs.models import Run, StepAttempt
@@ -110,6 +112,7 @@ def finish(run: Run, status: RunStatus, *, now: dt.datetime, instance_id: uuid.U
     run.status = status
     run.pause_requested = False
     run.pending_action = None
+    run.pending_agent_call = None
     run.due_at = None
     run.finished_at = moment(run, now)
     run.finished_instance_id = instance_id
@@ -171,6 +174,31 @@ def follow_on(run: Run, graph: LoomGraph, ahead: Next, *, now: dt.datetime, inst
             return [fail(run, error, now=now, instance_id=instance_id)]
 
 
+def complete_step(
+    run: Run,
+    graph: LoomGraph,
+    outcome: str,
+    *,
+    value: Any,
+    now: dt.datetime,
+    instance_id: uuid.UUID,
+    reads: Sequence[dict[str, Any]] = (),
+    log: Sequence[dict[str, str]] = (),
+) -> list[NewEvent]:
+    """Save a Step's checked outcome, and ``value`` for the next Step to read; route it unless a pause is asked."""
+    run.boundary += 1
+    record_attempt(run, AttemptStatus.COMPLETED, now=now, outcome=outcome, boundary=run.boundary, reads=reads, log=log)
+    where = {"stage": run.stage, "step": run.step, "visit": run.visit}
+    event = NewEvent(EventType.STEP_COMPLETED, {**where, "outcome": outcome, "boundary": run.boundary})
+    run.previous = {"stage": run.stage, "step": run.step, "value": value}
+    if run.pause_requested:
+        run.saved_result = {"outcome": outcome}
+        rest(run)
+        return [event, NewEvent(EventType.RUN_PAUSED, {"boundary": run.boundary})]
+    ahead = follow(graph, position_of(run), outcome, run.visits)
+    return [event, *follow_on(run, graph, ahead, now=now, instance_id=instance_id)]
+
+
 def record_attempt(
     run: Run,
     status: AttemptStatus,
@@ -205,3 +233,18 @@ def record_attempt(
         ended_at=moment(run, now),
     )
     run.step_seq += 1
+
+
+def reads_json(reads: Sequence[Read]) -> list[dict[str, Any]]:
+    """What a segment read, as its attempt keeps it."""
+    return [
+        {"artifactId": read.artifact_id, "revision": read.revision}
+        if isinstance(read, ArtifactRead)
+        else {"recordId": read.record_id}
+        for read in reads
+    ]
+
+
+def log_json(lines: Sequence[LogLine]) -> list[dict[str, str]]:
+    """What a segment logged, as its attempt keeps it."""
+    return [{"level": line.level, "message": line.message} for line in lines]

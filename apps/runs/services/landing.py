@@ -15,13 +15,12 @@ from apps.core import clock
 from apps.core.database import lock_first
 from apps.core.failpoints import Failpoint, reach
 from apps.ledger.services.events import NewEvent
-from apps.looms import segments
 from apps.looms.authoring.refusals import ArtifactConflict, RecordConflict
 from apps.looms.domain.graph import AgentStepSpec
 from apps.looms.messages import error_names
 from apps.looms.segments import Ask, Confirm, Failed, Outcome, SegmentOutput, Sleep
 from apps.results.services.landing import Landing, land_commits
-from apps.runs.domain.advancing import check_outcome, follow, policy_of, step_of
+from apps.runs.domain.advancing import check_outcome, policy_of, step_of
 from apps.runs.domain.facts import RunError
 from apps.runs.domain.statuses import AttemptStatus, EventType, RunErrorCode, RunStatus, SegmentKind
 from apps.runs.models import Action, Run, State
@@ -153,9 +152,9 @@ def _keep_state(run: Run, output: SegmentOutput, now: dt.datetime) -> None:
 def _succeeded(
     run: Run, leased: Leased, ending: Outcome | Ask | Confirm | Sleep, output: SegmentOutput, now: dt.datetime
 ) -> list[NewEvent]:
-    where = {"stage": run.stage, "step": run.step, "visit": run.visit}
+    reads, log = changes.reads_json(output.reads), changes.log_json(output.log)
     if leased.due.kind is SegmentKind.INITIALIZE:
-        changes.record_attempt(run, AttemptStatus.COMPLETED, now=now, reads=_reads(output), log=_log(output))
+        changes.record_attempt(run, AttemptStatus.COMPLETED, now=now, reads=reads, log=log)
         run.due_kind = SegmentKind.STEP
         run.attempts = 0
         run.segment_time = None
@@ -164,33 +163,19 @@ def _succeeded(
         changes.queue(run, now=now)
         return [NewEvent(EventType.STAGE_INITIALIZED, {"stage": run.stage})]
     if isinstance(ending, Outcome):
-        return _completed(run, leased, ending.outcome, output, now, where)
-    changes.record_attempt(run, AttemptStatus.WAITED, now=now, reads=_reads(output), log=_log(output))
+        return changes.complete_step(
+            run,
+            leased.loom.graph,
+            ending.outcome,
+            value=ending.outcome,
+            now=now,
+            instance_id=leased.instance_id,
+            reads=reads,
+            log=log,
+        )
+    changes.record_attempt(run, AttemptStatus.WAITED, now=now, reads=reads, log=log)
+    where = {"stage": run.stage, "step": run.step, "visit": run.visit}
     return [NewEvent(EventType.STEP_WAITED, {**where, **_wait(run, ending, now)})]
-
-
-def _completed(
-    run: Run, leased: Leased, outcome: str, output: SegmentOutput, now: dt.datetime, where: dict[str, Any]
-) -> list[NewEvent]:
-    run.boundary += 1
-    changes.record_attempt(
-        run,
-        AttemptStatus.COMPLETED,
-        now=now,
-        outcome=outcome,
-        boundary=run.boundary,
-        reads=_reads(output),
-        log=_log(output),
-    )
-    event = NewEvent(EventType.STEP_COMPLETED, {**where, "outcome": outcome, "boundary": run.boundary})
-    run.previous = {"stage": run.stage, "step": run.step, "value": outcome}
-    if run.pause_requested:
-        run.saved_result = {"outcome": outcome}
-        changes.rest(run)
-        return [event, NewEvent(EventType.RUN_PAUSED, {"boundary": run.boundary})]
-    graph = leased.loom.graph
-    ahead = follow(graph, leased.position, outcome, run.visits)
-    return [event, *changes.follow_on(run, graph, ahead, now=now, instance_id=leased.instance_id)]
 
 
 def _wait(run: Run, ending: Ask | Confirm | Sleep, now: dt.datetime) -> dict[str, Any]:
@@ -227,8 +212,8 @@ def _failed(run: Run, leased: Leased, ending: Failed, output: SegmentOutput, now
         error_names=ending.error_names,
         now=now,
         instance_id=leased.instance_id,
-        reads=_reads(output),
-        log=_log(output),
+        reads=changes.reads_json(output.reads),
+        log=changes.log_json(output.log),
     )
 
 
@@ -248,16 +233,3 @@ def _keep_lease(run: Run, leased: Leased, now: dt.datetime) -> None:
     run.due_at = None
     run.lease_owner = leased.owner
     begin_segment(run, now=now)
-
-
-def _reads(output: SegmentOutput) -> list[dict[str, Any]]:
-    return [
-        {"artifactId": read.artifact_id, "revision": read.revision}
-        if isinstance(read, segments.ArtifactRead)
-        else {"recordId": read.record_id}
-        for read in output.reads
-    ]
-
-
-def _log(output: SegmentOutput) -> list[dict[str, str]]:
-    return [{"level": line.level, "message": line.message} for line in output.log]

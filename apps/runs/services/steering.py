@@ -29,7 +29,7 @@ from apps.runs.domain.advancing import follow
 from apps.runs.domain.facts import RunFacts
 from apps.runs.domain.statuses import AttemptStatus, EventType, RunStatus
 from apps.runs.models import Action, Run
-from apps.runs.services import changes
+from apps.runs.services import agent_steps, changes
 
 
 def _locked(caller: Caller, run_id: str) -> Run:
@@ -138,8 +138,9 @@ def cancel_run(*, caller: Caller, request: SteerRun, now: dt.datetime) -> Receip
         run.fence += 1
         if facts.status is RunStatus.RUNNING:
             changes.record_attempt(run, AttemptStatus.CANCELLED, now=now)
+        events = agent_steps.cancel_agent_step(run, now=now)
         changes.finish(run, RunStatus.CANCELLED, now=now, instance_id=uuid.UUID(request.service_instance_id))
-        return [NewEvent(EventType.RUN_CANCELLED)]
+        return [*events, NewEvent(EventType.RUN_CANCELLED)]
 
     return _steer(caller, OperationKind.CANCEL_RUN, request, now, change)
 

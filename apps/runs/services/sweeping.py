@@ -7,9 +7,11 @@ that dies half-way holds up nothing (FR-A13, F24).
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from django.db import transaction
 
@@ -39,6 +41,22 @@ class Swept:
     settled: int = 0
     rung: int = 0
     removed: int = 0
+    #: By higher apps' parts.
+    others: int = 0
+
+
+class Part(Protocol):
+    """What a higher app does at each sweep; returns how much there was to do."""
+
+    def __call__(self, *, now: dt.datetime) -> int: ...
+
+
+_parts: dict[str, Part] = {}
+
+
+def also_sweep(what: str, part: Part) -> None:
+    """Register a part of the sweep; called when Django starts."""
+    _parts[what] = part
 
 
 def sweep(*, now: dt.datetime) -> Swept:
@@ -49,6 +67,7 @@ def sweep(*, now: dt.datetime) -> Swept:
         settled=_attempt("settling receipts", lambda: settle_stale_receipts(now=now)),
         rung=_attempt("ringing", _ring_for_ready),
         removed=_attempt("retention", lambda: remove_old_runs(now=now)),
+        others=sum(_attempt(what, functools.partial(part, now=now)) for what, part in _parts.items()),
     )
 
 

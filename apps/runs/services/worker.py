@@ -180,10 +180,15 @@ def _land_surely(result: SegmentResult) -> Leased | None:
     return landed.next if landed.accepted else take_up(result.leased)
 
 
-def _lose_thread() -> None:
-    """Code past its timeout goes on in its thread; only a process of its own can be replaced."""
+def count_lost_thread() -> None:
+    """Code or a Tool past its timeout goes on in its thread, which nothing can end."""
     global _lost_threads
     _lost_threads += 1
+
+
+def _lose_thread() -> None:
+    """Code past its timeout goes on in its thread; only a process of its own can be replaced."""
+    count_lost_thread()
     if _is_child():
         logger.warning("a Step past its timeout holds a thread; this worker process is replaced")
         connection.close()

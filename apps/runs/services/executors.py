@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
 from typing import Protocol
 
 from apps.core.caller import AgentExecutor as ExecutorKind
 from apps.core.errors import ErrorCode, LoomError
+from apps.ledger.services.events import NewEvent
+from apps.runs.services.leasing import Leased
 
 
 class AgentExecutor(Protocol):
@@ -15,8 +18,11 @@ class AgentExecutor(Protocol):
     def not_ready_because(self, project_id: uuid.UUID) -> str | None:
         """What an operator has to configure first, or ``None`` when it is ready."""
 
-    def open_call(self, *, run_id: uuid.UUID, fence: int) -> None:
-        """Open the Agent Step that is due in a leased Run, under its fence."""
+    def open_call(self, leased: Leased, *, now: dt.datetime) -> None:
+        """Open the Agent Step that is due in a ``Leased`` Run, under its fence."""
+
+    def cancel_call(self, run_id: uuid.UUID, *, now: dt.datetime) -> list[NewEvent]:
+        """The Run, locked, is being cancelled: take its open call from whoever has it; what that came to."""
 
 
 _executors: dict[ExecutorKind, AgentExecutor] = {}

@@ -1,0 +1,53 @@
+"""Reading the files of a task's Skills (A7)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+from apps.agents import contracts
+from apps.agents.domain.deciding import require_open
+from apps.agents.domain.statuses import MAX_ASSET_BYTES
+from apps.agents.selectors.calls import facts_of, find_call, task_in
+from apps.agents.services.claiming import require_ownership
+from apps.core.caller import Caller
+from apps.core.errors import ErrorCode, Issue, LoomError, invalid_request
+from apps.looms.services.releases import load_release
+
+
+def read_agent_asset(*, caller: Caller, request: contracts.ReadAgentAsset) -> contracts.Asset:
+    """A declared asset, as text where it is text."""
+    call = find_call(caller=caller, reference=request)
+    require_ownership(call, caller=caller, owner_token=request.owner_token)
+    require_open(facts_of(call))
+    task = task_in(load_release(call.run.release_digest), call)
+    declared = {asset.id: asset for skill in task.skills for asset in skill.assets}
+    asset = declared.get(request.asset_id)
+    if asset is None:
+        ids = ", ".join(declared) or "none"
+        raise invalid_request(
+            "ReadAgentAsset", [Issue("choice", "/assetId", f"Use an asset that the task declares: {ids}.")]
+        )
+    if asset.size > MAX_ASSET_BYTES:
+        raise LoomError(
+            ErrorCode.PAYLOAD_TOO_LARGE,
+            f"Asset {asset.id} has {asset.size} bytes, and {MAX_ASSET_BYTES} are read at most. Ask the Loom's author "
+            "to split it.",
+        )
+    encoding, content = _encoded(asset.content)
+    return contracts.Asset(
+        id=asset.id,
+        name=asset.name,
+        encoding=encoding,
+        content=content,
+        sha256=hashlib.sha256(asset.content).hexdigest(),
+    )
+
+
+def _encoded(content: bytes) -> tuple[contracts.AssetEncoding, str]:
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return "base64", base64.b64encode(content).decode()
+    # NUL is valid UTF-8 but no JSON of ours holds it.
+    return ("base64", base64.b64encode(content).decode()) if "\x00" in text else ("utf8", text)
