@@ -172,11 +172,27 @@ class AnswerAsk(SteerRun):
     answer: Any
 
 
+class Interact(SteerRun):
+    """Put the Action that a Run waits for to the human."""
+
+    action_id: UuidText
+
+
 class OperationResult(Contract):
     """The receipt, and an independent current view of the Run (O1, O9)."""
 
     receipt: Receipt
     run: RunView | None = None
+
+
+class Interaction(Contract):
+    """What came of asking: the receipt of the human's answer, or the Action that they have not answered (H4)."""
+
+    receipt: Receipt | None = None
+    run: RunView | None = None
+    action: PendingAction | None = None
+    #: Why there is no receipt: this client shows no form, or the human left it.
+    presented: Literal["unsupported", "declined", "cancelled"] | None = None
 
 
 class FindRun(Identity):

@@ -14,7 +14,7 @@ from apps.ledger.selectors.instances import current_instance
 from apps.runs import contracts
 from apps.runs.domain.answering import answered_via
 from apps.runs.selectors import runs
-from apps.runs.services import admission, steering
+from apps.runs.services import admission, interacting, steering
 from apps.runs.services.executors import not_ready_because
 from apps.runs.services.worker import lost_threads
 
@@ -58,6 +58,24 @@ def _cancel(caller: Caller, request: contracts.SteerRun) -> contracts.OperationR
 def _answer(caller: Caller, request: contracts.AnswerAsk) -> contracts.OperationResult:
     via = answered_via(caller)
     return _result(caller, steering.answer_ask(caller=caller, request=request, via=via, now=clock.now()))
+
+
+def _interact(caller: Caller, request: contracts.Interact) -> contracts.Interaction:
+    receipt = interacting.find_receipt(caller=caller, request=request)
+    if receipt is not None:
+        return _interaction(caller, receipt)
+    run = interacting.require_waiting(caller=caller, request=request)
+    return contracts.Interaction(run=run, action=run.pending_action, presented="unsupported")
+
+
+def answer_interaction(caller: Caller, request: contracts.AnswerAsk) -> contracts.Interaction:
+    """Admit the answer that a human gave in a form of ``interact``, for the face that showed it (H4)."""
+    return _interaction(caller, interacting.interact(caller=caller, request=request, now=clock.now()))
+
+
+def _interaction(caller: Caller, receipt: Receipt) -> contracts.Interaction:
+    admitted = _result(caller, receipt)
+    return contracts.Interaction(receipt=admitted.receipt, run=admitted.run)
 
 
 def _get_run(caller: Caller, request: contracts.GetRun) -> contracts.RunFound:
@@ -191,6 +209,23 @@ ANSWER_ASK = register(
         handler=_answer,
         kind=Kind.OPERATION,
         route=Route("POST", "/runs/{runId}/actions/{actionId}/answer"),
+    )
+)
+INTERACT = register(
+    Endpoint(
+        name="interact",
+        title="Ask the human",
+        description=(
+            "Put a Run's `pendingAction` to your human in a form of your client. Their answer is admitted under the "
+            "operationId given, and the result is its receipt. `presented` in the result says that it was not "
+            "answered: `unsupported` (your client shows no form), `declined` or `cancelled`. Nothing was stored "
+            "then and the Run waits; show them `action` yourself and pass on their words with `answer_ask`, under a "
+            f"new operationId. {_IDENTITY}"
+        ),
+        input=contracts.Interact,
+        output=contracts.Interaction,
+        handler=_interact,
+        kind=Kind.OPERATION,
     )
 )
 PAUSE_RUN = register(

@@ -7,10 +7,11 @@ import logging
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import transaction
 
-from apps.core import conf
+from apps.core import conf, json_text
 from apps.core.caller import Caller
 from apps.core.database import database_now, database_time_after, for_update
 from apps.core.errors import ErrorCode, LoomError
@@ -71,6 +72,24 @@ def perform(
         return receipt_of(_same_or_conflict(known, asked))
     reach(Failpoint.AFTER_RECEIPT_INSERT)
     return receipt_of(_decide(stored, effect, run_id, now))
+
+
+def find_known(
+    *, caller: Caller, kind: OperationKind, request: Identity, parameters: dict[str, Any] | None = None
+) -> Receipt | None:
+    """The receipt that this identity has already; ``None`` when nothing came in under it.
+
+    ``parameters`` are compared when they are given: all of them, or ``None`` where one is yet to come.
+    Raises ``INSTANCE_CHANGED``, and ``CONFLICT`` when it was used for something else (O2, O3).
+    """
+    instance = require_current(request.service_instance_id)
+    known = find_operation(
+        project_id=caller.project_id, instance_id=instance.id, operation_id=uuid.UUID(request.operation_id)
+    )
+    if known is None:
+        return None
+    digest = known.parameters_digest if parameters is None else json_text.digest(parameters)
+    return receipt_of(_same_or_conflict(known, Fingerprint(kind, digest, caller.entry)))
 
 
 def _same_or_conflict(known: Operation, asked: Fingerprint) -> Operation:

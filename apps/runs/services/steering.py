@@ -145,7 +145,14 @@ def cancel_run(*, caller: Caller, request: SteerRun, now: dt.datetime) -> Receip
     return _steer(caller, OperationKind.CANCEL_RUN, request, now, change)
 
 
-def answer_ask(*, caller: Caller, request: AnswerAsk, via: str, now: dt.datetime) -> Receipt:
+def answer_ask(
+    *,
+    caller: Caller,
+    request: AnswerAsk,
+    via: str,
+    now: dt.datetime,
+    kind: OperationKind = OperationKind.ANSWER_ASK,
+) -> Receipt:
     """Give the waiting Action its answer; its continuation is due (H1–H3, H6, H7)."""
 
     def check() -> None:
@@ -174,4 +181,4 @@ def answer_ask(*, caller: Caller, request: AnswerAsk, via: str, now: dt.datetime
         changes.queue(run, now=now)
         return [NewEvent(EventType.ACTION_ANSWERED, {"actionId": str(action.pk), "answeredBy": who})]
 
-    return _steer(caller, OperationKind.ANSWER_ASK, request, now, change, check)
+    return _steer(caller, kind, request, now, change, check)
