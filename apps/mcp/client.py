@@ -80,13 +80,29 @@ class Service:
         return structured
 
     def attempts(self, run_id: str, *, most: int = 200) -> list[dict[str, Any]]:
-        """A Run's attempts, at most the first ``most``: REST only, so read with the operator's studio credential."""
-        path = f"/api/v1/runs/{run_id}/attempts"
-        page = self._answer("GET", path, params={"limit": most}, headers=_bearer(self._studio))
-        if "attempts" not in page:
-            raise _refused(page)
-        found: list[dict[str, Any]] = page["attempts"]
+        """A Run's attempts, at most the first ``most``."""
+        found: list[dict[str, Any]] = self._page(run_id, "attempts", {"limit": most})["attempts"]
         return found
+
+    def answer_to(self, run_id: str, action_id: str) -> dict[str, Any] | None:
+        """The event that says who answered an Action and when; ``None`` while nobody has."""
+        where: dict[str, Any] = {"limit": 200}
+        while True:
+            page = self._page(run_id, "events", where)
+            for event in page["events"]:
+                if event["type"] == "ActionAnswered" and event["data"]["actionId"] == action_id:
+                    found: dict[str, Any] = event
+                    return found
+            if "nextCursor" not in page:
+                return None
+            where["cursor"] = page["nextCursor"]
+
+    def _page(self, run_id: str, what: str, where: Mapping[str, Any]) -> dict[str, Any]:
+        """A page of what only REST lists of a Run, so read with the operator's studio credential."""
+        page = self._answer("GET", f"/api/v1/runs/{run_id}/{what}", params=where, headers=_bearer(self._studio))
+        if what not in page:
+            raise _refused(page)
+        return page
 
     def _answer(self, method: str, path: str, **options: Any) -> dict[str, Any]:
         try:

@@ -95,8 +95,16 @@ class ClientCommand(LoomsvcCommand):
             arguments[INSTANCE_ID] = service.call("status", {})["service"]["instanceId"]
         if "operation_id" in members and OPERATION_ID not in arguments:
             arguments[OPERATION_ID] = str(uuid.uuid4())
-        self.sent = arguments
-        return service.call(self.endpoint, arguments)
+        if self.declared.read_only:
+            return service.call(self.endpoint, arguments)
+        return self.write(service, self.endpoint, arguments)
+
+    def write(self, service: Service, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Call a Tool that changes something; while no answer has come, its identity is kept to ask with."""
+        self.unsettled = arguments
+        result = service.call(tool, arguments)
+        self.unsettled = {}
+        return result
 
     def present(self, result: Mapping[str, Any]) -> None:
         if self.as_json:
@@ -107,14 +115,14 @@ class ClientCommand(LoomsvcCommand):
     def print_json(self, result: Any) -> None:
         sys.stdout.write(json_text.dumps(result) + "\n")
 
-    #: The arguments of the call that is under way.
-    sent: Mapping[str, Any] = {}
+    #: The arguments of the write that went out and has no answer yet.
+    unsettled: Mapping[str, Any] = {}
 
     def after_lost_answer(self) -> str:
         """What to do when a call went out and nothing came back: never the same write under a new identity."""
-        if not self.sent or self.declared.read_only:
+        if not self.unsettled:
             return "Nothing was changed."
-        identity = f"{self.sent[OPERATION_ID]} --service-instance-id {self.sent[INSTANCE_ID]}"
+        identity = f"{self.unsettled[OPERATION_ID]} --service-instance-id {self.unsettled[INSTANCE_ID]}"
         return (
             "Whether it was applied is not known; ask before you send it again:\n"
             f"loomsvc get_operation {identity}{terminal.data_option()}"
@@ -124,15 +132,15 @@ class ClientCommand(LoomsvcCommand):
         if self.as_json:
             self.print_json({"error": error.to_wire(), **error.attachments})
         else:
-            _errors().print(terminal.refusal(error, _NEXT_STEPS.get(error.code)))
+            errors().print(terminal.refusal(error, _NEXT_STEPS.get(error.code)))
         return FAILED
 
     def _failed(self, message: str, code: int) -> int:
         # Each line as it is: what is to be copied must not be broken where the terminal ends.
         for line in message.split("\n"):
-            _errors().print(Text(terminal.plain(line)), soft_wrap=True)
+            errors().print(Text(terminal.plain(line)), soft_wrap=True)
         return code
 
 
-def _errors() -> Console:
+def errors() -> Console:
     return terminal.console(sys.stderr)

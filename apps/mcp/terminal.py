@@ -6,6 +6,7 @@ are made visible first (K25), and rich's markup is never read from it.
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import shlex
 import sys
@@ -72,6 +73,32 @@ def status(name: str) -> Text:
 def when(moment: str | None) -> str:
     """A wire time to the second."""
     return f"{moment[:10]} {moment[11:19]}Z" if moment else "-"
+
+
+def place_of(run: Mapping[str, Any]) -> str:
+    """Stage and Step of a Run, and which visit."""
+    cursor = run["cursor"]
+    return f"{cursor['stage']}/{cursor['step']}" + (f" ×{cursor['visit']}" if cursor["visit"] > 1 else "")
+
+
+def waits_for_agent(call: Mapping[str, Any]) -> str:
+    """Which agent a Run waits for, whether one is at it, and since when it is asked for."""
+    phase = "claimed; open" if call["phase"] == "claimed" else "not claimed yet; open"
+    return f"waits for agent {call['agentId']} ({phase} since {when(call['createdAt'])})"
+
+
+def duration(span: dt.timedelta) -> str:
+    """Two or three significant digits, in ms or s; from a minute on in whole units, the two biggest."""
+    seconds = max(0.0, span.total_seconds())
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    for unit, size, part, part_size in (("d", 86400, "h", 3600), ("h", 3600, "min", 60)):
+        if whole >= size:
+            return f"{whole // size} {unit} {whole % size // part_size} {part}"
+    return f"{whole // 60} min {whole % 60} s"
 
 
 def facts(rows: Iterable[tuple[str, Any]]) -> RenderableType:

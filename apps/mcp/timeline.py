@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from apps.mcp.terminal import plain, status
+from apps.mcp.terminal import duration, plain, status
 
 #: Different marks, so that queued and running are told apart without colour.
 QUEUED, RUNNING, GAP = "░", "█", " "
@@ -48,16 +48,6 @@ def timeline(attempts: Sequence[Mapping[str, Any]], *, cells: int = BAR_CELLS) -
         shown.append(Text(f"… and {len(rows) - MOST_ROWS} more attempts", style="dim"))
     shown.append(Text(f"{QUEUED} queued  {RUNNING} running  the whole width is {duration(span)}", style="dim"))
     return Group(*shown)
-
-
-def duration(span: dt.timedelta) -> str:
-    """Two or three significant digits, in ms, s, or min and s."""
-    seconds = max(0.0, span.total_seconds())
-    if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    return f"{int(seconds // 60)} min {int(seconds % 60)} s"
 
 
 def _moment(text: str) -> dt.datetime:

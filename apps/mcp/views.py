@@ -9,7 +9,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from apps.core import json_text
-from apps.mcp.terminal import commands, data, facts, indented, plain, status, table, when
+from apps.core.errors import LoomError
+from apps.mcp.terminal import commands, data, facts, indented, place_of, plain, status, table, waits_for_agent, when
 
 Result = Mapping[str, Any]
 
@@ -55,16 +56,11 @@ def runs(result: Result) -> RenderableType:
     if not result["runs"]:
         return Text("No Runs. Start one: loomsvc run_loom NAME --input JSON")
     rows = [
-        (status(run["status"]), run["runId"], run["loomName"], _place(run), _gist(run), when(run["createdAt"]))
+        (status(run["status"]), run["runId"], run["loomName"], place_of(run), _gist(run), when(run["createdAt"]))
         for run in result["runs"]
     ]
     headings = ("STATUS", "RUN", "LOOM", "STEP", "", "CREATED")
     return Group(table(headings, rows, whole=("STATUS", "RUN")), *_next_page(result))
-
-
-def _place(run: Result) -> str:
-    cursor = run["cursor"]
-    return f"{cursor['stage']}/{cursor['step']}" + (f" ×{cursor['visit']}" if cursor["visit"] > 1 else "")
 
 
 def _gist(run: Result) -> str:
@@ -78,7 +74,7 @@ def _news(run: Result) -> str:
     if run.get("pendingAction"):
         return f"waits for a person ({run['pendingAction']['kind']})"
     if run.get("pendingAgentCall"):
-        return f"waits for agent {run['pendingAgentCall']['agentId']}"
+        return f"waits for agent {run['pendingAgentCall']['agentId']} ({run['pendingAgentCall']['phase']})"
     return str(run.get("outcome") or ("pause requested" if run["pauseRequested"] else ""))
 
 
@@ -97,10 +93,11 @@ def run(view: Result) -> RenderableType:
                 ("run", view["runId"]),
                 ("status", status(view["status"])),
                 ("loom", view["loomName"]),
-                ("step", _place(view)),
+                ("step", place_of(view)),
                 ("revision", view["revision"]),
                 ("outcome", view.get("outcome")),
                 ("error", _error(error) if error else None),
+                ("agent", waits_for_agent(call) if (call := view.get("pendingAgentCall")) else None),
                 ("pause", _pause(view)),
                 ("artifacts", "\n".join(results["artifactIds"]) or None),
                 ("records", "\n".join(results["recordIds"]) or None),
@@ -131,6 +128,11 @@ def _to_do(view: Result) -> Iterator[RenderableType]:
     elif view["status"] == "paused" and not view["historical"]:
         yield Text("Go on with:")
         yield commands(f"loomsvc resume_run {view['runId']} --expected-revision {view['revision']}")
+    elif (view.get("pendingAgentCall") or {}).get("phase") == "available":
+        yield Text("An agent that is connected at /mcp takes it with claim_agent_call.")
+    elif view["status"] == "failed":
+        yield Text("See where with:")
+        yield commands(f"loomsvc loom_graph {view['runId']}")
 
 
 def pending_action(view: Result) -> Iterator[RenderableType]:
@@ -146,6 +148,22 @@ def pending_action(view: Result) -> Iterator[RenderableType]:
         example = f"'{json_text.dumps([_example(question) for question in action['request']])}'"
     yield Text("Answer with:")
     yield commands(f"loomsvc answer_ask {view['runId']} {action['id']} --answer {example}")
+    yield Text("Or be asked in a terminal:")
+    yield commands(f"loomsvc interact {view['runId']}")
+
+
+def handed_over(result: Result) -> RenderableType:
+    """``interact`` where nobody can be asked."""
+    return Group(*pending_action(result["run"]))
+
+
+def too_late(answered: Result | None, refusal: LoomError) -> RenderableType:
+    """Somebody else was first: who, and when; without that, why the answer was not taken."""
+    if answered is None:
+        return Text.assemble(("Your answer was not taken. ", "yellow"), plain(refusal.message))
+    by = answered["data"]["answeredBy"]
+    who = f"{by['principal']} ({by['source']}, by {by['via']}), {when(answered['at'])}"
+    return Text.assemble(("Your answer was not taken: somebody was faster. ", "yellow"), plain(f"Answered by {who}."))
 
 
 def _question(question: Result) -> Text:

@@ -11,12 +11,17 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from local_service import ROOT, Services, Up, environment, interruptible, loomsvc, service, services  # noqa: F401
 
+#: Prompts, and what to type at each: a text, or what is done first and then says it.
+Dialogue = list[tuple[str, str | Callable[[], str]]]
 ANSWERS = [[{"questionId": "q", "isSkipped": False, "answer": "yes"}], {"isConfirmed": False, "feedback": "later"}]
+#: What is typed when these prompts of ASKS_TWICE have come.
+DIALOGUE: Dialogue = [("[answer]", "yes"), ("[y/n]", "y"), ("(empty for none)", "")]
 ASKS_TWICE = {"do": [{"ending": "ask"}, {"ending": "again"}, {"ending": "confirm"}, {"ending": "done"}]}
 
 
@@ -106,10 +111,69 @@ def test_a_run_whose_answers_are_used_up_keeps_waiting_and_says_how_to_answer(se
 
 @pytest.mark.rule("H1", "H2")
 def test_a_person_at_a_terminal_is_asked_in_place(service: Up) -> None:
-    dialogue = [("[answer]", "yes"), ("[y/n]", "y"), ("(empty for none)", "")]
-    shown = at_terminal(service, ["run_loom", "trial", "--input", json.dumps(ASKS_TWICE)], dialogue)
+    shown = at_terminal(service, ["run_loom", "trial", "--input", json.dumps(ASKS_TWICE)], DIALOGUE)
     assert "Go on?" in shown
     assert "completed" in shown
+
+
+@pytest.mark.rule("H1", "H2", "R3")
+@pytest.mark.parametrize(
+    "arguments", [["get_run", "RUN", "--follow"], ["list_runs", "--loom-name", "trial", "--follow"]]
+)
+def test_a_run_that_is_under_way_is_followed_and_its_questions_asked(service: Up, arguments: list[str]) -> None:
+    run_id = service.start("trial", ASKS_TWICE)
+    shown = at_terminal(service, [run_id if word == "RUN" else word for word in arguments], DIALOGUE)
+    assert "completed" in shown
+    assert "█" in shown
+    assert service.run(run_id)["status"] == "completed"
+
+
+@pytest.mark.rule("H5")
+def test_a_wait_that_nobody_answers_here_ends_with_the_command_that_does(service: Up) -> None:
+    run_id = service.start("trial", {"do": [{"ending": "ask"}]})
+    for arguments in (["get_run", run_id, "--follow"], ["list_runs", "--follow", run_id]):
+        left = service.command(*arguments)
+        assert left.returncode == 1
+        assert left.stdout.splitlines()[-1].strip().startswith(f"loomsvc interact {run_id}")
+        as_json = service.command(*arguments, "--json")
+        assert json.loads(as_json.stdout)["run"]["pendingAction"]["kind"] == "questions"
+        assert f"loomsvc interact {run_id}" in as_json.stderr
+    shown = service.command("interact", run_id)
+    assert shown.returncode == 1
+    assert f"loomsvc answer_ask {run_id} {handed_over(service, run_id)}" in shown.stdout
+    service.json("cancel_run", run_id)
+    over = service.command("interact", run_id)
+    assert "asks nothing; it is cancelled" in over.stderr
+
+
+def handed_over(service: Up, run_id: str) -> str:
+    """The Action's id, as `interact --json` hands it over."""
+    done = service.command("interact", run_id, "--json")
+    handed = json.loads(done.stdout)
+    assert handed["presented"] == "unsupported"
+    return str(handed["action"]["id"])
+
+
+@pytest.mark.rule("H3", "H6")
+def test_interact_asks_at_a_terminal_and_says_when_somebody_was_faster(service: Up) -> None:
+    run_id = service.start(
+        "trial", {"do": [{"ending": "ask", "only_person": True}, {"ending": "again"}, {"ending": "ask"}]}
+    )
+    first = service.until(run_id, "waiting")["pendingAction"]["id"]
+    shown = at_terminal(service, ["interact", run_id], [("[answer]", "yes")])
+    assert "accepted" in shown
+    service.until(run_id, "waiting")
+    stale = service.command("interact", run_id, first)
+    assert "✗ CONFLICT" in stale.stderr
+
+    def overtake() -> str:
+        action = service.run(run_id)["pendingAction"]["id"]
+        service.json("answer_ask", run_id, action, "--answer", json.dumps(ANSWERS[0]))
+        return "too late"
+
+    late = at_terminal(service, ["interact", run_id], [("[answer]", overtake)], code=1)
+    assert "somebody was faster" in late
+    assert "cli" in late
 
 
 @pytest.mark.rule("R9", "R10", "R11")
@@ -279,7 +343,7 @@ def test_ctrl_c_stops_following_and_says_that_the_run_goes_on(service: Up) -> No
     service.json("cancel_run", run_id)
 
 
-def at_terminal(up: Up, arguments: list[str], dialogue: list[tuple[str, str]]) -> str:
+def at_terminal(up: Up, arguments: list[str], dialogue: Dialogue, code: int = 0) -> str:
     """Run a command on a terminal of its own, typing each answer when its prompt has come; what was shown."""
     pid, terminal = pty.fork()
     if pid == 0:
@@ -301,9 +365,10 @@ def at_terminal(up: Up, arguments: list[str], dialogue: list[tuple[str, str]]) -
         seen = len(shown)
         while prompt not in shown[seen:] and read():
             pass
-        os.write(terminal, answer.encode() + b"\n")
+        typed = answer if isinstance(answer, str) else answer()
+        os.write(terminal, typed.encode() + b"\n")
     while read():
         pass
     _, status = os.waitpid(pid, 0)
-    assert os.waitstatus_to_exitcode(status) == 0, shown
+    assert os.waitstatus_to_exitcode(status) == code, shown
     return shown

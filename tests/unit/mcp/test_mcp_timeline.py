@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from apps.core.clock import to_wire
-from apps.mcp.timeline import MOST_ROWS, QUEUED, RUNNING, duration, timeline
+from apps.mcp.terminal import duration
+from apps.mcp.timeline import MOST_ROWS, QUEUED, RUNNING, timeline
 
 BEGIN = dt.datetime(2026, 11, 30, 12, tzinfo=dt.UTC)
 
@@ -83,7 +84,12 @@ def test_every_attempt_shows_within_the_width_whatever_its_times(times: list[tup
         (0.25, "250 ms"),
         (0.9996, "1.0 s"),
         (59.9, "59.9 s"),
+        (59.96, "1 min 0 s"),
         (61, "1 min 1 s"),
+        (3599.4, "59 min 59 s"),
+        (3660, "1 h 1 min"),
+        (86399.6, "1 d 0 h"),
+        (200_000, "2 d 7 h"),
     ],
 )
 def test_durations_read_well(seconds: float, shown: str) -> None:
