@@ -61,6 +61,7 @@ def test_examples_and_looms_of_the_paths_are_offered(looms: Path) -> None:
     (looms / "no_loom").mkdir()
     assert {entry.name: entry.status for entry in entries()} == {
         "capture": LoomStatus.READY,
+        "intent": LoomStatus.READY,
         "inventory": LoomStatus.READY,
         "notes": LoomStatus.READY,
     }
@@ -162,6 +163,7 @@ def test_a_folder_whose_check_breaks_down_stops_no_other(looms: Path, monkeypatc
     monkeypatch.setattr(catalog, "check_folder", breaks_down)
     assert {entry.name: entry.status.value for entry in entries()} == {
         "capture": "ready",
+        "intent": "ready",
         "inventory": "ready",
         "notes": "invalid",
     }

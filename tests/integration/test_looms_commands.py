@@ -176,7 +176,7 @@ def test_looms_are_listed() -> None:
     assert code == 0
     assert out.split()[:4] == ["STATUS", "LOOM", "TITLE", "RELEASE"]
     assert re.search(r"^✓ ready +capture +Capture a note +[0-9a-f]{12} *$", out, re.MULTILINE)
-    assert "inventory" in json.loads(run("loom_list", "--json")[1])["looms"][1]["loomName"]
+    assert "inventory" in json.loads(run("loom_list", "--json")[1])["looms"][2]["loomName"]
 
 
 @pytest.mark.django_db(transaction=True)
