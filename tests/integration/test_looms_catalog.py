@@ -63,6 +63,7 @@ def test_examples_and_looms_of_the_paths_are_offered(looms: Path) -> None:
         "capture": LoomStatus.READY,
         "intent": LoomStatus.READY,
         "inventory": LoomStatus.READY,
+        "review": LoomStatus.READY,
         "notes": LoomStatus.READY,
     }
     assert current("notes").loom.name == "notes"
@@ -165,6 +166,7 @@ def test_a_folder_whose_check_breaks_down_stops_no_other(looms: Path, monkeypatc
         "capture": "ready",
         "intent": "ready",
         "inventory": "ready",
+        "review": "ready",
         "notes": "invalid",
     }
 

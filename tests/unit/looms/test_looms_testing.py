@@ -306,5 +306,5 @@ def test_the_examples_do_what_their_scripts_say(path: Path) -> None:
 
 def test_every_example_has_a_script() -> None:
     looms = {path.parent for path in EXAMPLES.glob("*/loom.yaml")}
-    assert {path.name for path in looms} >= {"capture", "intent", "inventory"}
+    assert {path.name for path in looms} >= {"capture", "intent", "inventory", "review"}
     assert looms == {path.parent.parent for path in EXAMPLES.glob("*/tests/*.yaml")}

@@ -1,0 +1,44 @@
+"""Edits as a reviewer writes them: ``old → new``, one a line."""
+
+import re
+
+from .schemas import MAX_TEXT
+
+MAX_EDITS = 200
+HOW_TO = (
+    "One edit a line: `old -> new` changes the one place where `old` stands, `old => new` all of them. "
+    "Nothing after the arrow takes it out. → and ⇒ do as well."
+)
+_ARROW = re.compile("→|->|⇒|=>")
+_EVERYWHERE = ("⇒", "=>")
+
+
+def apply(edits: str, text: str) -> tuple[str, list[str]]:
+    """The text with all of the edits, or as it was and what is wrong with them."""
+    lines = [(number, line) for number, line in enumerate(edits.splitlines(), 1) if line.strip()]
+    if len(lines) > MAX_EDITS:
+        return text, [f"These are {len(lines)} edits; send at most {MAX_EDITS} in a round."]
+    edited, problems = text, []
+    for number, line in lines:
+        edited, problem = _apply_one(line, edited)
+        if problem:
+            problems.append(f"Edit in line {number}: {problem}")
+    return (text, problems) if problems else (edited, [])
+
+
+def _apply_one(line: str, text: str) -> tuple[str, str | None]:
+    arrow = _ARROW.search(line)
+    if arrow is None:
+        return text, "it has no arrow. Write `old -> new`."
+    old, new = line[: arrow.start()].strip(), line[arrow.end() :].strip()
+    if not old:
+        return text, "nothing stands before the arrow. Write what to replace."
+    times = text.count(old)
+    if not times:
+        return text, f"the text has no “{old}”. Copy it as it stands there."
+    if times > 1 and arrow[0] not in _EVERYWHERE:
+        return text, f"“{old}” is there {times} times. Copy more around it, or write `=>` for all of them."
+    if len(text) + times * (len(new) - len(old)) > MAX_TEXT:
+        return text, f"the text would be longer than {MAX_TEXT:,} characters."
+    # What is taken out takes the space after it along.
+    return re.sub(re.escape(old) + ("" if new else " ?"), lambda _: new, text), None
