@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
+from apps.core import clock
 from apps.core.caller import Source
-from apps.runs.models import StepAttempt
+from apps.runs.models import Run, StepAttempt
+from apps.runs.services.executing import execute
+from apps.runs.services.landing import SegmentResult, land
 from tests.conftest import Service
+from tests.integration.attacking import lease
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -72,6 +76,27 @@ def test_a_text_is_reviewed_in_two_rounds_with_a_restart_in_each_wait(service: S
     assert run["results"]["recordIds"] == [f"review-{run_id}-1", f"review-{run_id}-2"]
     done = StepAttempt.objects.filter(run_id=run_id, kind__in=["step", "continuation"]).values_list("status", flat=True)
     assert set(done) == {"completed", "waited"}, "no part of it was begun twice"
+
+
+@pytest.mark.rule("S4", "R12")
+def test_two_reviews_that_are_filed_at_once_are_both_filed(service: Service) -> None:
+    ids = [asked(service), asked(service)]
+    filing = []
+    for run_id in ids:
+        answer(service, run_id, FIRST)
+        action = service.run(run_id)["pendingAction"]["id"]
+        service.operate("answer_ask", runId=run_id, actionId=action, answer={"isConfirmed": True})
+        decided = lease(service, run_id)
+        step = land([SegmentResult(decided, execute(decided), keep=True)], now=clock.now())[0].next
+        assert step is not None
+        filing.append(SegmentResult(step, execute(step)))
+    for result in filing:
+        assert land([result], now=clock.now())[0].accepted
+    assert [service.run(run_id)["status"] for run_id in ids] == ["completed", "queued"]
+    Run.objects.filter(status="queued").update(due_at=clock.now())
+    service.work()
+    assert service.run(ids[1])["outcome"] == "accepted"
+    assert service.call("get_artifact", loomName="review", stageName="review")["artifact"]["revision"] == 2
 
 
 @pytest.mark.rule("R5")

@@ -41,8 +41,8 @@ def test_the_first_round_shows_the_text_and_what_a_machine_found() -> None:
     assert questions["verdict"]["question"] == "Round 1 of 10: what shall become of “Notes”?"
     assert questions["verdict"]["description"].splitlines() == [
         "It is for: Staff",
-        "34 words, 2 sentences, the longest of 31 words; 1 min to read.",
-        "- 14 words more than the 20 it may have.",
+        "Words: 34, sentences: 2, minutes to read: 1.",
+        "- It has 34 words; it may have 20.",
         "- “GO” should not be in it; it is there once.",
         "- “We we”: the same word twice.",
         "- A sentence of 31 words: “word and word and word and …”",
@@ -69,8 +69,47 @@ def test_problems_are_told_in_the_next_round_and_gone_in_the_one_after() -> None
     lost = {**SAID, "verdict": "with_edits", "edits": "x -> y"}
     description = asked(review("old", lost))["verdict"]["description"]
     assert "Nothing of the last round was carried out:\n- Edit in line 1: the text has no “x”." in description
-    after = asked(review("old", lost, {**SAID, "point": None}, False))["verdict"]["description"]
-    assert "carried out" not in after
+    feedback = {"isConfirmed": False, "feedback": "Why?"}
+    again = review("old", SAID, feedback, lost)
+    assert "You said of the last proposal: Why?" in asked(again)["verdict"]["description"], "an unclear round is none"
+    after = asked(review("old", SAID, feedback, lost, SAID, {"isConfirmed": False, "feedback": " "}))["verdict"]
+    assert after["description"].startswith("You said of the last proposal: No.\n")
+    assert "carried out" not in after["description"]
+
+
+def test_own_words_where_only_an_option_will_do_are_asked_again() -> None:
+    first = {**SAID, "verdict": "with_edits", "edits": "old -> new"}
+    run = review("old", first, False, {**first, "point": None, "edits": "new -> newer", "start_from": "the old one"})
+    assert run.state["problems"] == ["“the old one” does not answer `start_from`; choose one of the options."]
+    assert run.state["text"] == "new"
+
+
+def test_what_is_said_in_a_confirmation_is_kept_as_far_as_it_may_be_long() -> None:
+    run = review("a", SAID, {"isConfirmed": True, "feedback": "n" * 5_001})
+    assert run.artifact("review")["notes"] == ["n" * 5_000]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (" ".join(["word", "other"] * 15), []),
+        (" ".join(["word", "other"] * 15 + ["word"]), ["A sentence of 31 words: “word other word other word other …”"]),
+        ("one two three", []),
+        ("one\n\ntwo. Three four", ["It has 4 words; it may have 3."]),
+        ("goat ogo", []),
+        ("Go go", ["“go” should not be in it; it is there 2 times.", "“Go go”: the same word twice."]),
+    ],
+)
+def test_findings(text: str, found: list[str]) -> None:
+    wanted = {"max_words": 3} if len(text) < 30 else {}
+    run = review(text, SAID, True, avoid=["go"], **wanted)
+    assert run.artifact("review")["findings"] == found
+
+
+def test_so_many_findings_are_shown() -> None:
+    findings = review("b b. " * 25, SAID, True).artifact("review")["findings"]
+    assert len(findings) == 21
+    assert findings[-1] == "And 5 more."
 
 
 def test_the_proposal_shows_a_diff_and_only_a_person_may_confirm_it() -> None:
@@ -98,7 +137,7 @@ def test_what_was_written_cannot_break_out_of_the_proposal() -> None:
         ("a b a", "a b ⇒ c", "c a"),
         ("so very big", "very ->", "so big"),
         ("so very, very big", "very =>", "so , big"),
-        ("a.b", "a.b -> \\1", "\\1"),
+        ("axb a.b", "a.b -> \\1", "axb \\1"),
         ("x", "\n  x   ->   y  \n\n y -> z", "z"),
         ("a", "a -> b -> c", "b -> c"),
     ],
@@ -118,6 +157,7 @@ def test_edits(text: str, edits: str, after: str) -> None:
 def test_edits_are_bounded_and_kept_whole_or_not_at_all(edits: str, problem: str) -> None:
     run = edited("a" * 100 + "x", "x -> y\n" + edits)
     assert run.state["text"] == "a" * 100 + "x"
+    assert len(run.state["problems"]) == 1
     assert problem in run.state["problems"][-1]
 
 

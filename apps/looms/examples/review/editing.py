@@ -14,16 +14,16 @@ _EVERYWHERE = ("⇒", "=>")
 
 
 def apply(edits: str, text: str) -> tuple[str, list[str]]:
-    """The text with all of the edits, or as it was and what is wrong with them."""
+    """The text with the edits, and what is wrong with them; then the text is not to be used."""
     lines = [(number, line) for number, line in enumerate(edits.splitlines(), 1) if line.strip()]
     if len(lines) > MAX_EDITS:
         return text, [f"These are {len(lines)} edits; send at most {MAX_EDITS} in a round."]
-    edited, problems = text, []
+    problems = []
     for number, line in lines:
-        edited, problem = _apply_one(line, edited)
+        text, problem = _apply_one(line, text)
         if problem:
             problems.append(f"Edit in line {number}: {problem}")
-    return (text, problems) if problems else (edited, [])
+    return text, problems
 
 
 def _apply_one(line: str, text: str) -> tuple[str, str | None]:

@@ -29,7 +29,7 @@ def find(text: str, request: Request) -> list[str]:
     found = []
     words = measure(text).words
     if request.max_words is not None and words > request.max_words:
-        found.append(f"{words - request.max_words} words more than the {request.max_words} it may have.")
+        found.append(f"It has {words} words; it may have {request.max_words}.")
     for word in request.avoid:
         times = len(re.findall(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE))
         if times:

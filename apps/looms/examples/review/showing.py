@@ -65,10 +65,7 @@ def _situation(request: Request, review: Review) -> str:
 
 def numbers(text: str) -> str:
     found = measure(text)
-    return (
-        f"{found.words} words, {found.sentences} sentences, the longest of {found.longest_sentence} words; "
-        f"{found.minutes} min to read."
-    )
+    return f"Words: {found.words}, sentences: {found.sentences}, minutes to read: {found.minutes}."
 
 
 def proposal(request: Request, review: Review) -> str:

@@ -74,7 +74,7 @@ def revise(step: CodeStep[Review, Request]) -> str:
     if problems:
         return _unclear(step, problems, said)
     step.log.info("round %d: %d words", state.round, measure(text).words)
-    step.update(text=text, problems=[], feedback=None)
+    step.update(text=text, problems=[])
     return "revised"
 
 
