@@ -23,8 +23,8 @@ $(VENV)/.installed: requirements/dev.txt pyproject.toml
 up: setup ## Start the service on .loomsvc (Ctrl-C stops it)
 	@$(BIN)/loomsvc up
 
-demo: setup ## See it work: a Loom over this repository (DEMO=/folder for another), through an MCP client
-	@$(BIN)/loomsvc demo $(if $(DEMO),"$(DEMO)")
+demo: setup ## See it work: agents build a small program over MCP, and you are asked what they ask
+	@$(BIN)/loomsvc demo $(if $(ANSWERS),--answers "$(ANSWERS)")
 
 check: setup ## Style, types, layers, dependencies, migrations, OpenAPI
 	$(BIN)/ruff check .

@@ -12,7 +12,7 @@ from apps.core.errors import Issue
 from apps.looms.authoring.log import LogLine
 from apps.looms.authoring.refusals import ArtifactConflict, RecordConflict
 from apps.looms.authoring.values import in_words
-from apps.looms.domain.answers import check_answers, check_confirmation
+from apps.looms.domain.answers import check_answers, check_confirmation, in_wire_form
 from apps.looms.domain.graph import AgentStepSpec, CodeStepSpec
 from apps.looms.domain.retrying import retry_delay
 from apps.looms.domain.routing import End, NextStage, NotHandled, loop_limit, route
@@ -303,17 +303,10 @@ def _refused(segment: SegmentInput, output: SegmentOutput, failed: Failed) -> Se
 
 def _read_answer(wait: Ask | Confirm, given: Any) -> tuple[str, Any, list[Issue]]:
     """Kind and wire form of an answer, which may be given in short."""
-    if isinstance(wait, Confirm):
-        value = {"isConfirmed": given} if isinstance(given, bool) else given
-        return "confirmation", value, check_confirmation(value)
-    if isinstance(given, dict):
-        given = [
-            {"questionId": name, "isSkipped": True}
-            if text is None
-            else {"questionId": name, "isSkipped": False, "answer": text}
-            for name, text in given.items()
-        ]
-    return "questions", given, check_answers(wait.request, given)
+    kind = "confirmation" if isinstance(wait, Confirm) else "questions"
+    value = in_wire_form(kind, given)
+    issues = check_confirmation(value) if isinstance(wait, Confirm) else check_answers(wait.request, value)
+    return kind, value, issues
 
 
 def _compare(use: ToolUse, output: Any, error: str | None) -> None:

@@ -178,13 +178,13 @@ def play_script(
             (files / path).write_text(content, encoding="utf-8")
         # The name is needed for the settings' variables, so the Loom is read twice if there are any.
         name = load_folder(folder).name
-        settings = {variable(name, key): _filled(value, files) for key, value in script.settings.items()}
+        settings = {variable(name, key): filled(value, files) for key, value in script.settings.items()}
         checked = load_folder(folder, {**os.environ, **settings})
         if checked.loom is None:
             raise LoomInvalid(errors_in(checked.diagnostics))
         run = run_loom(
             checked.loom,
-            _filled(script.input, files),
+            filled(script.input, files),
             answers=script.answers,
             agents={step: [_play(play) for play in plays] for step, plays in script.agents.items()},
             results=_given(script.given, name),
@@ -198,12 +198,13 @@ def play_script(
     return Played(run, tuple(_mismatches(expected, run)))
 
 
-def _filled(value: Any, files: Path) -> Any:
+def filled(value: Any, files: Path) -> Any:
+    """``value`` with the folder of the script's files put where it names it."""
     if isinstance(value, str):
         return value.replace(FILES, str(files))
     if isinstance(value, dict):
-        return {key: _filled(child, files) for key, child in value.items()}
-    return [_filled(child, files) for child in value] if isinstance(value, list) else value
+        return {key: filled(child, files) for key, child in value.items()}
+    return [filled(child, files) for child in value] if isinstance(value, list) else value
 
 
 def _play(play: PlayShape) -> AgentPlay:

@@ -72,6 +72,14 @@ def read_json(text: str) -> Any:
     return value
 
 
+def read_answers(path: str) -> list[Any]:
+    """The answers in a file, one for each thing that is asked."""
+    answers = read_json(f"@{path}")
+    if not isinstance(answers, list):
+        raise argparse.ArgumentTypeError("this is not a JSON list of answers")
+    return answers
+
+
 def _whole_number(text: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,16}", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")

@@ -1,76 +1,182 @@
-"""The demo: a fresh service, the official MCP client, one Loom over a real folder, and what came of it."""
+"""The demo: a fresh service, the official MCP client, agents that build a small program, and what came of it."""
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
+from rich.markdown import Markdown
 from rich.rule import Rule
-from rich.table import Table
 from rich.text import Text
 
 from apps.access.services.local import CONNECTION_FILE, read_connection
+from apps.core.errors import ErrorCode, LoomError
+from apps.looms.checking.operator_settings import variable
+from apps.looms.domain.answers import in_wire_form
+from apps.looms.scripts import PlayShape, ScriptShape, filled, read_script
+from apps.looms.sources import EXAMPLES
 from apps.mcp import child, official, views
+from apps.mcp.asking import ask
 from apps.mcp.client import connect
 from apps.mcp.following import View, follow
+from apps.mcp.scripted_agent import ScriptedAgent
 from apps.mcp.terminal import commands, facts, plain
 from apps.mcp.timeline import timeline
 
-LOOM = "inventory"
+LOOM = "intent"
 ENTRY = "agent_ide"
-#: Rows of each list in the report that are shown.
-_SHOWN = 5
+_SCRIPT = "wordcount.yaml"
+#: Where the program is built, inside the demo's data folder.
+_FILES = "demo"
 _RULE_CELLS = 80
 _USUAL_ADDRESS = "http://127.0.0.1:8765"
 
 
-def demonstrate(*, subject: Path, data: Path, console: Console) -> bool:
-    """Run the Loom over ``subject`` with a service on ``data``; whether the Run completed.
+@dataclass(frozen=True)
+class Demo:
+    """What is played: the script, and the folder that its program is built in."""
 
-    Raises :class:`~apps.core.errors.LoomError` for a refusal and :class:`~apps.mcp.child.DidNotStart`.
+    script: ScriptShape
+    files: Path
+
+    @property
+    def input(self) -> dict[str, Any]:
+        given: dict[str, Any] = _runnable(filled(self.script.input, self.files))
+        return given
+
+    @property
+    def plays(self) -> dict[str, list[PlayShape]]:
+        """What the agents do, Step by Step and visit by visit."""
+        agents = self.script.model_dump(include={"agents"}, exclude_unset=True)["agents"]
+        return {step: [PlayShape.model_validate(_runnable(play)) for play in plays] for step, plays in agents.items()}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The settings of the Loom: it writes below ``files`` only and runs this Python only."""
+        return {variable(LOOM, "roots"): str(self.files), variable(LOOM, "commands"): sys.executable}
+
+
+def _runnable(value: Any) -> Any:
+    """``value`` with this interpreter's name in the place of ``python``, which need not be on the PATH."""
+    if isinstance(value, list):
+        return [Path(sys.executable).name if one == "python" else _runnable(one) for one in value]
+    return {name: _runnable(one) for name, one in value.items()} if isinstance(value, dict) else value
+
+
+def prepare(data: Path) -> Demo:
+    """Lay out the script's files below ``data``."""
+    text = (EXAMPLES / LOOM / "tests" / _SCRIPT).read_text(encoding="utf-8")
+    script, problems = read_script(text, _SCRIPT)
+    assert script is not None, problems
+    files = (data / _FILES).resolve()
+    for path, content in script.files.items():
+        (files / path).parent.mkdir(parents=True, exist_ok=True)
+        (files / path).write_text(content, encoding="utf-8")
+    return Demo(script, files)
+
+
+def demonstrate(
+    *, data: Path, console: Console, answers: Sequence[Any] | None, read: Callable[[str], str] | None
+) -> bool:
+    """Play the script with a service on ``data``; whether the Run completed.
+
+    Questions are put to the person behind ``read``; ``answers`` were written beforehand, and the script's
+    own are taken where there is neither.  Raises :class:`~apps.core.errors.LoomError` for a refusal and
+    :class:`~apps.mcp.child.DidNotStart`.
     """
     began = time.monotonic()
+    demo = prepare(data)
     _heading(console, "1", "A service on a fresh data folder")
-    # Only this folder, unless the operator has said which ones may be looked at.
-    roots = os.environ.get("LOOM_INVENTORY_ROOTS", str(subject))
-    with child.service(data, environment={"LOOM_INVENTORY_ROOTS": roots}) as started:
+    with child.service(data, environment=demo.environment) as started:
         console.print(f"Ready at {started.url} after {time.monotonic() - began:.1f} s: web server, worker and ledger.")
-        connection = read_connection(data)
-        assert connection is not None
-        entry = connection["entries"][ENTRY]
-        with official.session(started.url + entry["path"], entry["token"]) as client:
-            view = _run(client, subject, console)
+        with _client(started.url, data) as client:
+            view = _run(client, demo, console, _answering(demo, console, answers, read))
             _show(client, data, view, console)
-    _go_on(console, data, started.operator)
+    _go_on(console, data, demo, view, started.operator)
     console.print(Text(f"\nAll of it took {time.monotonic() - began:.1f} s.", style="dim"))
     return bool(view["status"] == "completed")
 
 
-def _run(client: official.OfficialClient, subject: Path, console: Console) -> View:
+@contextmanager
+def _client(url: str, data: Path) -> Iterator[official.OfficialClient]:
+    connection = read_connection(data)
+    assert connection is not None
+    entry = connection["entries"][ENTRY]
+    with official.session(url + entry["path"], entry["token"]) as client:
+        yield client
+
+
+def _answering(
+    demo: Demo, console: Console, answers: Sequence[Any] | None, read: Callable[[str], str] | None
+) -> Callable[[View], Any]:
+    if answers is None and read is not None:
+        person = read
+        return lambda view: ask(view["pendingAction"], console=console, read=person)
+    left = iter(demo.script.answers if answers is None else answers)
+    source = "the demo's script, for there is no terminal to ask at" if answers is None else "the file"
+
+    def next_answer(view: View) -> Any:
+        action = view["pendingAction"]
+        given = next(left, None)
+        if given is None:
+            console.print("No answer is left for what the Run asks now.")
+            return None
+        console.print(_asked(action))
+        answer = in_wire_form(action["kind"], given)
+        console.print(Text(f"Answered from {source}: {plain(_in_short(answer))}", style="yellow"))
+        return answer
+
+    return next_answer
+
+
+def _asked(action: Mapping[str, Any]) -> RenderableType:
+    if action["kind"] == "confirmation":
+        return Markdown(plain(action["request"]["context"]), hyperlinks=False)
+    return Group(*(Text(plain(question["question"]), style="bold") for question in action["request"]))
+
+
+def _in_short(answer: Any) -> str:
+    if isinstance(answer, Mapping):
+        return "yes" if answer.get("isConfirmed") else f"no. {answer.get('feedback', '')}".rstrip()
+    return ", ".join(str(one.get("answer", "(skipped)")) for one in answer)
+
+
+def _run(client: official.OfficialClient, demo: Demo, console: Console, answering: Callable[[View], Any]) -> View:
     _heading(console, "2", "The official MCP client connects to /mcp")
     tools = client.tools()
     console.print(f"Revision {client.opened.protocolVersion}, {len(tools)} Tools: {', '.join(tools[:6])}, …")
     console.print(views.looms(client.call("list_looms", {})))
 
-    _heading(console, "3", f"It runs {LOOM} over {plain(subject)}")
+    _heading(console, "3", f"It runs {LOOM}; its agents follow a script, its questions are for you")
     instance_id = client.call("status", {})["service"]["instanceId"]
-    # Every size counts as large, so that the report names the biggest files of any folder.
-    request = {
-        "loomName": LOOM,
-        "input": {"folder": str(subject), "large_bytes": 1},
-        "operationId": str(uuid.uuid4()),
-        "serviceInstanceId": instance_id,
-    }
-    result = client.call("run", request)
+
+    def identity() -> dict[str, str]:
+        return {"operationId": str(uuid.uuid4()), "serviceInstanceId": instance_id}
+
+    result = client.call("run", {"loomName": LOOM, "input": demo.input, **identity()})
     console.print(Text.assemble("Operation ", result["receipt"]["operationId"], ": ", result["receipt"]["status"]))
+    console.print(Text.assemble("The wish: ", (plain(demo.input["wish"]), "bold")))
+
+    def submit(view: View, answer: Any) -> None:
+        of = {"runId": view["runId"], "actionId": view["pendingAction"]["id"]}
+        try:
+            client.call("answer_ask", {**of, "answer": answer, **identity()})
+        except LoomError as refusal:
+            # What a file of answers has wrong is said once, and the Run waits.
+            if refusal.code is not ErrorCode.INVALID_REQUEST:
+                raise
+            raise LoomError(refusal.code, f"The answer was refused, and the Run waits: {refusal.message}") from None
+
+    agent = ScriptedAgent(client, demo.plays, console)
     run_id = result["run"]["runId"]
-    return follow(client, run_id, console=console, answering=lambda view: None, submit=lambda view, answer: view)
+    return follow(client, run_id, console=console, answering=answering, submit=submit, working=agent.work)
 
 
 def _show(client: official.OfficialClient, data: Path, view: View, console: Console) -> None:
@@ -80,63 +186,53 @@ def _show(client: official.OfficialClient, data: Path, view: View, console: Cons
     if view["status"] != "completed":
         console.print(views.run(view))
         return
-    _heading(console, "5", "The Artifact it filed")
+    _heading(console, "5", "The Artifacts it filed, one a Stage")
     for artifact_id in view["results"]["artifactIds"]:
-        console.print(_report(client.call("get_artifact", {"artifactId": artifact_id})["artifact"]))
+        console.print(_artifact(client.call("get_artifact", {"artifactId": artifact_id})["artifact"]))
 
 
-def _report(artifact: Mapping[str, Any]) -> RenderableType:
-    report = artifact["data"]
-    about = facts(
-        [
-            ("Artifact", f"{artifact['loomName']}/{artifact['stageName']}, revision {artifact['revision']}"),
-            ("files", f"{report['files']:,} with {_size(report['bytes'])}; {report['skipped']:,} skipped"),
-            ("duplicates", f"{_size(report['wasted_bytes'])} in {len(report['duplicates'])} sets of equal files"),
-        ]
-    )
-    biggest = _list("Biggest files", [(file["size"], file["path"]) for file in report["large"]])
-    doubled = _list(
-        "Most wasteful duplicates",
-        [
-            (group["size"] * (len(group["paths"]) - 1), f"{len(group['paths'])} × {group['paths'][0]}")
-            for group in report["duplicates"]
-        ],
-    )
-    return Group(about, *biggest, *doubled)
+def _artifact(artifact: Mapping[str, Any]) -> RenderableType:
+    heading = Text(f"{artifact['stageName']}, revision {artifact['revision']}", style="bold")
+    return Group(heading, facts(list(_said(artifact["stageName"], artifact["data"]))))
 
 
-def _list(title: str, rows: list[tuple[int, str]]) -> list[RenderableType]:
-    if not rows:
-        return []
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(justify="right")
-    grid.add_column(overflow="fold")
-    for size, name in rows[:_SHOWN]:
-        grid.add_row(_size(size), plain(name))
-    return [Text(f"\n{title}", style="bold"), grid]
+def _said(stage: str, data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    match stage:
+        case "specification":
+            yield "title", data["title"]
+            for requirement in data["requirements"]:
+                yield requirement["id"], requirement["text"]
+        case "solution":
+            yield "files", ", ".join(file["path"] for file in data["plan"]["files"])
+            for check in data["checks"]:
+                yield "check", " ".join(check["command"])
+        case "implementation":
+            for file in data["files"]:
+                yield file["path"], f"{file['size']:,} bytes, SHA-256 {file['sha256'][:12]}…"
+        case "validation":
+            yield "verdict", f"{data['verdict']} in round {data['round']}"
+            for check in data["checks"]:
+                yield check["ended"], f"{' '.join(check['command'])}  {check['seconds']:.1f} s"
+            for judgement in data["judgements"] or ():
+                yield judgement["requirement"], "met" if judgement["is_met"] else "not met"
 
 
-def _size(number: float) -> str:
-    for unit in ("bytes", "kB", "MB"):
-        if number < 1000:
-            return f"{number:.0f} {unit}" if unit == "bytes" else f"{number:.1f} {unit}"
-        number /= 1000
-    return f"{number:.1f} GB"
-
-
-def _go_on(console: Console, data: Path, operator: tuple[str, str] | None) -> None:
+def _go_on(console: Console, data: Path, demo: Demo, view: View, operator: tuple[str, str] | None) -> None:
     program = _program()
     _heading(console, "→", "How to go on")
     console.print("The service is stopped; its data folder is kept. Start it again on what you have just seen:")
-    console.print(commands(f"{program} up --data {data}"))
+    console.print(commands(f"{program} up"))
     sign_in = f"{operator[0]} / {operator[1]}  (shown this once)" if operator else "as before"
+    built = [("what was built", str(demo.input["folder"]))] if view["status"] == "completed" else []
     console.print(
         facts(
             [
+                *built,
                 ("admin", f"{_USUAL_ADDRESS}/admin/  sign in: {sign_in}"),
                 ("your agent", f"{_USUAL_ADDRESS}/mcp  as a Streamable HTTP server, with the header"),
                 ("", f"Authorization: Bearer TOKEN, the token of entries.agent_ide in {data / CONNECTION_FILE}"),
-                ("from here", f"{program} list_runs --data {data}"),
+                ("the Run", f"{program} loom_graph {view['runId']} --data {data}"),
+                ("all Runs", f"{program} list_runs --data {data}"),
                 ("your own", f"make up, or {program} up, keeps a service in .loomsvc"),
                 ("write a Loom", "docs/tutorial/first-loom.md"),
             ]

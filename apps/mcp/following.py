@@ -23,6 +23,8 @@ ENDED = frozenset({"completed", "failed", "cancelled"})
 View = Mapping[str, Any]
 #: The answer to a Run's pending Action; ``None`` leaves the Run waiting.
 Answering = Callable[[View], Any]
+#: Does a Run's pending agent call.
+Working = Callable[[View], object]
 
 
 class Caller(Protocol):
@@ -32,11 +34,18 @@ class Caller(Protocol):
 
 
 def follow(
-    service: Caller, run_id: str, *, console: Console, answering: Answering, submit: Callable[[View, Any], object]
+    service: Caller,
+    run_id: str,
+    *,
+    console: Console,
+    answering: Answering,
+    submit: Callable[[View, Any], object],
+    working: Working | None = None,
 ) -> View:
     """Watch the Run until it ends, is paused, or waits for a person who does not answer; its last view.
 
-    ``answering`` is asked once for each pending Action, and ``submit`` sends what it said.
+    ``answering`` is asked once for each pending Action, and ``submit`` sends what it said; ``working`` does
+    agent calls, which without it are waited for.
     """
     pause = _FIRST_LOOK
     with _progress(console) as show:
@@ -51,6 +60,11 @@ def follow(
                 if answer is None:
                     return view
                 submit(view, answer)
+                pause = _FIRST_LOOK
+                continue
+            if working is not None and view.get("pendingAgentCall"):
+                show(None)
+                working(view)
                 pause = _FIRST_LOOK
                 continue
             time.sleep(pause)

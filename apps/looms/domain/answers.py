@@ -12,6 +12,20 @@ from apps.core.json_text import pointer
 _MEMBERS = {"questionId", "isSkipped", "answer"}
 
 
+def in_wire_form(kind: str, given: Any) -> Any:
+    """An answer that may be given in short: a confirmation as a bool, a question list's as ``{id: text or None}``."""
+    if kind == "confirmation":
+        return {"isConfirmed": given} if isinstance(given, bool) else given
+    if not isinstance(given, dict):
+        return given
+    return [
+        {"questionId": name, "isSkipped": True}
+        if text is None
+        else {"questionId": name, "isSkipped": False, "answer": text}
+        for name, text in given.items()
+    ]
+
+
 def check_answers(request: list[dict[str, Any]], answer: Any) -> list[Issue]:
     """Issues of a question list's answer; pointers are relative to it.
 

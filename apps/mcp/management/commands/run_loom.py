@@ -6,7 +6,7 @@ from django.core.management.base import CommandParser
 from rich.text import Text
 
 from apps.mcp import views
-from apps.mcp.arguments import read_json, wire_arguments
+from apps.mcp.arguments import read_answers, wire_arguments
 from apps.mcp.client import Service
 from apps.mcp.watching import WatchingCommand
 
@@ -24,7 +24,10 @@ class Command(WatchingCommand):
             help="stay until it ends, and ask what it asks; the exit code is 0 only if it completed",
         )
         parser.add_argument(
-            "--answers", metavar="FILE", type=_answers, help="JSON list of answers, taken in order instead of asking"
+            "--answers",
+            metavar="FILE",
+            type=read_answers,
+            help="JSON list of answers, taken in order instead of asking",
         )
 
     def act(self, service: Service, options: Mapping[str, Any]) -> int:
@@ -37,10 +40,3 @@ class Command(WatchingCommand):
             self.out.print(views.receipt(started["receipt"]))
             self.out.print(Text(f"Run {run_id}", style="bold"))
         return self.watch(service, run_id, answers=options["answers"], also={"receipt": started["receipt"]})
-
-
-def _answers(path: str) -> list[Any]:
-    answers = read_json(f"@{path}")
-    if not isinstance(answers, list):
-        raise argparse.ArgumentTypeError("this is not a JSON list of answers")
-    return answers
