@@ -55,6 +55,8 @@ def test_the_front_page_the_tutorial_and_the_guides_show_looms() -> None:
         "docs/tutorial/first-loom.md",
         "docs/how-to/retry-and-repeat.md",
         "docs/how-to/pause-and-resume.md",
+        "docs/how-to/ask-a-person.md",
+        "docs/how-to/write-a-tool.md",
     }
 
 
@@ -90,6 +92,22 @@ def test_json_that_is_shown_is_json(page: Path) -> None:
     for block in blocks(page):
         if block.language == "json":
             json.loads(block.text)
+
+
+def test_the_schemas_of_a_tool_that_are_shown_are_those_that_its_annotations_make(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "how-to" / "write-a-tool.md"
+    written(page, tmp_path)
+    loom = load_folder(tmp_path / "looms" / "glossary", {}).loom
+    assert loom is not None
+    (shown,) = (json.loads(block.text) for block in blocks(page) if block.language == "json")
+    tool = loom.agents["write", "explain"].tool(shown["id"])
+    assert tool is not None
+    assert shown == {
+        "id": tool.id,
+        "description": tool.description,
+        "inputSchema": tool.input_schema,
+        "outputSchema": tool.output_schema,
+    }
 
 
 def test_a_page_names_a_file_once() -> None:
