@@ -168,12 +168,13 @@ def test_interact_asks_at_a_terminal_and_says_when_somebody_was_faster(service: 
 
     def overtake() -> str:
         action = service.run(run_id)["pendingAction"]["id"]
-        service.json("answer_ask", run_id, action, "--answer", json.dumps(ANSWERS[0]))
+        identity = {"operationId": str(uuid.uuid4()), "serviceInstanceId": service.events[-1]["serviceInstanceId"]}
+        service.rest(f"/api/v1/runs/{run_id}/actions/{action}/answer", {"answer": ANSWERS[0], **identity})
         return "too late"
 
     late = at_terminal(service, ["interact", run_id], [("[answer]", overtake)], code=1)
     assert "somebody was faster" in late
-    assert "cli" in late
+    assert "(studio, by rest)" in late
 
 
 @pytest.mark.rule("R9", "R10", "R11")
@@ -198,6 +199,11 @@ def test_a_run_that_fails_ends_with_1_and_its_reason(service: Up) -> None:
     assert failed.returncode == 1
     assert "✗ failed" in failed.stdout
     assert "ValueError: attempt 1 of act" in failed.stdout
+    hint = failed.stdout.splitlines()[-1].split()
+    assert hint[:2] == ["loomsvc", "loom_graph"]
+    drawn = service.command(*hint[1:3])
+    assert drawn.returncode == 0, drawn.stderr
+    assert "code act (steps:act) (entry)  ✗ failed, 1 visit" in drawn.stdout
 
 
 @pytest.mark.rule("E3")

@@ -70,6 +70,11 @@ def _visit_key(stage: str, step: str) -> str:
     return f"{stage}/{step}"
 
 
+def visits_by_step(visits: Mapping[str, int]) -> dict[tuple[str, str], int]:
+    """How often each (Stage, Step) was visited."""
+    return {(stage, step): number for key, number in visits.items() for stage, _, step in [key.partition("/")]}
+
+
 def check_outcome(graph: LoomGraph, position: Position, outcome: str) -> RunError | None:
     """Outcomes are checked when the result is saved, before any pause (R7)."""
     routed = route(graph, stage=position.stage, step=position.step, outcome=outcome)

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from apps.looms.domain.graph_json import graph_json
-from apps.looms.pictures import mermaid, tree
+from apps.looms.pictures import Mark, StepMark, mermaid, tree
 from tests.unit.looms.loom_folders import YAML, load, write_loom
 
 
@@ -37,6 +37,40 @@ def test_outcomes_cannot_break_out_of_the_picture(tmp_path: Path) -> None:
     console = Console(width=200, record=True)
     console.print(tree(graph))
     assert outcome in console.export_text()
+
+
+MARKS = {
+    ("draft", "collect"): StepMark(Mark.VISITED, 1),
+    ("draft", "write"): StepMark(Mark.CURRENT, 3, "wai[bold]ting\x1b"),
+    ("draft", "review"): StepMark(Mark.FAILED, 2, "failed"),
+}
+
+
+def test_marks_light_steps_in_mermaid_by_label_and_class(tmp_path: Path) -> None:
+    graph = load(write_loom(tmp_path / "notes")).graph
+    lines = [line.strip() for line in mermaid(graph, MARKS).splitlines()]
+    for line in (
+        'draft__collect["collect<br>✓ 1 visit"]',
+        'draft__write("write<br>▶ wai[bold]ting\\x1b, 3 visits")',
+        'draft__review["review<br>✗ failed, 2 visits"]',
+        'publish__file["file"]',
+        "class draft__collect visited",
+        "class draft__write current",
+        "class draft__review failed",
+    ):
+        assert line in lines
+    assert len([line for line in lines if line.startswith("classDef")]) == 3
+    assert "class" not in mermaid(graph), "a graph without a Run is drawn as ever"
+
+
+def test_marks_light_steps_in_the_tree(tmp_path: Path) -> None:
+    console = Console(width=200, record=True)
+    console.print(tree(load(write_loom(tmp_path / "notes")).graph, MARKS))
+    lines = [line.strip("│├└─ ") for line in console.export_text().splitlines()]
+    assert "code collect (steps:collect) (entry)  ✓ 1 visit" in lines
+    assert "agent write (writer)  ▶ wai[bold]ting\\x1b, 3 visits" in lines
+    assert "code review (steps:review)  ✗ failed, 2 visits" in lines
+    assert "code file (steps:publish) (entry)" in lines
 
 
 def test_a_graph_as_json_is_complete(tmp_path: Path) -> None:

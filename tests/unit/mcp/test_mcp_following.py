@@ -93,8 +93,10 @@ class Told:
 
 @pytest.fixture(autouse=True)
 def _without_delay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following.time, "sleep", lambda seconds: None)
-    monkeypatch.setattr(clock, "now", lambda: BEGIN + dt.timedelta(seconds=75))
+    """Between two looks a second goes by, at once."""
+    times = [75]
+    monkeypatch.setattr(following.time, "sleep", lambda seconds: times.append(times[-1] + 1))
+    monkeypatch.setattr(clock, "now", lambda: BEGIN + dt.timedelta(seconds=times[-1]))
 
 
 def followed(*views: Any, answer: Any = None, terminal: bool = False) -> tuple[following.View, str]:
@@ -116,8 +118,8 @@ def test_each_change_is_one_line_with_place_steps_done_and_time() -> None:
     assert last["status"] == "completed"
     assert shown.splitlines() == [
         "◷ queued  work/act  0 Steps done  1 min 15 s",
-        "▶ running  work/act  1 Step done  15.0 s",
-        "▶ running  work/act ×3  2 Steps done  pauses after this Step  15.0 s",
+        "▶ running  work/act  1 Step done  16.0 s",
+        "▶ running  work/act ×3  2 Steps done  pauses after this Step  18.0 s",
         "✓ completed  work/act  2 Steps done  30.0 s",
     ]
 
