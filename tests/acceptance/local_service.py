@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 import time
 import urllib.request
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,41 @@ def loomsvc(*arguments: str, timeout: float = 60, stdin: str = "", **more: str) 
         text=True,
         timeout=timeout,
     )
+
+
+#: Prompts, and what is typed at each.
+Dialogue = list[tuple[str, str | Callable[[], str]]]
+
+
+def at_terminal(folder: Path, arguments: list[str], dialogue: Dialogue, code: int = 0) -> str:
+    """Run a command on a terminal of its own, typing each answer when its prompt has come; what was shown."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(ROOT)
+        command = [sys.executable, "manage.py", *arguments, "--data", str(folder)]
+        os.execve(sys.executable, command, {**environment(), "TERM": "xterm", "NO_COLOR": "1"})
+    shown = ""
+
+    def read() -> bool:
+        nonlocal shown
+        try:
+            part = os.read(terminal, 4096)
+        except OSError:  # the other side is closed
+            return False
+        shown += part.decode(errors="replace")
+        return bool(part)
+
+    for prompt, answer in dialogue:
+        seen = len(shown)
+        while prompt not in shown[seen:] and read():
+            pass
+        typed = answer if isinstance(answer, str) else answer()
+        os.write(terminal, typed.encode() + b"\n")
+    while read():
+        pass
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == code, shown
+    return shown
 
 
 def interruptible() -> None:

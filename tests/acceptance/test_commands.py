@@ -5,20 +5,28 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from local_service import ROOT, Services, Up, environment, interruptible, loomsvc, service, services  # noqa: F401
+from local_service import (  # noqa: F401
+    ROOT,
+    Dialogue,
+    Services,
+    Up,
+    at_terminal,
+    environment,
+    interruptible,
+    loomsvc,
+    service,
+    services,
+)
 
 #: Prompts, and what to type at each: a text, or what is done first and then says it.
-Dialogue = list[tuple[str, str | Callable[[], str]]]
 ANSWERS = [[{"questionId": "q", "isSkipped": False, "answer": "yes"}], {"isConfirmed": False, "feedback": "later"}]
 #: What is typed when these prompts of ASKS_TWICE have come.
 DIALOGUE: Dialogue = [("[answer]", "yes"), ("[y/n]", "y"), ("(empty for none)", "")]
@@ -111,7 +119,7 @@ def test_a_run_whose_answers_are_used_up_keeps_waiting_and_says_how_to_answer(se
 
 @pytest.mark.rule("H1", "H2")
 def test_a_person_at_a_terminal_is_asked_in_place(service: Up) -> None:
-    shown = at_terminal(service, ["run_loom", "trial", "--input", json.dumps(ASKS_TWICE)], DIALOGUE)
+    shown = at_terminal(service.folder, ["run_loom", "trial", "--input", json.dumps(ASKS_TWICE)], DIALOGUE)
     assert "Go on?" in shown
     assert "completed" in shown
 
@@ -122,7 +130,7 @@ def test_a_person_at_a_terminal_is_asked_in_place(service: Up) -> None:
 )
 def test_a_run_that_is_under_way_is_followed_and_its_questions_asked(service: Up, arguments: list[str]) -> None:
     run_id = service.start("trial", ASKS_TWICE)
-    shown = at_terminal(service, [run_id if word == "RUN" else word for word in arguments], DIALOGUE)
+    shown = at_terminal(service.folder, [run_id if word == "RUN" else word for word in arguments], DIALOGUE)
     assert "completed" in shown
     assert "█" in shown
     assert service.run(run_id)["status"] == "completed"
@@ -160,7 +168,7 @@ def test_interact_asks_at_a_terminal_and_says_when_somebody_was_faster(service: 
         "trial", {"do": [{"ending": "ask", "only_person": True}, {"ending": "again"}, {"ending": "ask"}]}
     )
     first = service.until(run_id, "waiting")["pendingAction"]["id"]
-    shown = at_terminal(service, ["interact", run_id], [("[answer]", "yes")])
+    shown = at_terminal(service.folder, ["interact", run_id], [("[answer]", "yes")])
     assert "accepted" in shown
     service.until(run_id, "waiting")
     stale = service.command("interact", run_id, first)
@@ -172,7 +180,7 @@ def test_interact_asks_at_a_terminal_and_says_when_somebody_was_faster(service: 
         service.rest(f"/api/v1/runs/{run_id}/actions/{action}/answer", {"answer": ANSWERS[0], **identity})
         return "too late"
 
-    late = at_terminal(service, ["interact", run_id], [("[answer]", overtake)], code=1)
+    late = at_terminal(service.folder, ["interact", run_id], [("[answer]", overtake)], code=1)
     assert "somebody was faster" in late
     assert "(studio, by rest)" in late
 
@@ -347,34 +355,3 @@ def test_ctrl_c_stops_following_and_says_that_the_run_goes_on(service: Up) -> No
     assert "Traceback" not in err
     assert service.run(run_id)["status"] == "running"
     service.json("cancel_run", run_id)
-
-
-def at_terminal(up: Up, arguments: list[str], dialogue: Dialogue, code: int = 0) -> str:
-    """Run a command on a terminal of its own, typing each answer when its prompt has come; what was shown."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(ROOT)
-        command = [sys.executable, "manage.py", *arguments, "--data", str(up.folder)]
-        os.execve(sys.executable, command, {**environment(), "TERM": "xterm", "NO_COLOR": "1"})
-    shown = ""
-
-    def read() -> bool:
-        nonlocal shown
-        try:
-            part = os.read(terminal, 4096)
-        except OSError:  # the other side is closed
-            return False
-        shown += part.decode(errors="replace")
-        return bool(part)
-
-    for prompt, answer in dialogue:
-        seen = len(shown)
-        while prompt not in shown[seen:] and read():
-            pass
-        typed = answer if isinstance(answer, str) else answer()
-        os.write(terminal, typed.encode() + b"\n")
-    while read():
-        pass
-    _, status = os.waitpid(pid, 0)
-    assert os.waitstatus_to_exitcode(status) == code, shown
-    return shown

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from local_service import ROOT, Services, environment, interruptible, loomsvc, services  # noqa: F401
+from local_service import ROOT, Services, at_terminal, environment, interruptible, loomsvc, services  # noqa: F401
 
 
 def kept_folder(shown: str) -> Path:
@@ -109,6 +109,24 @@ def test_without_a_terminal_the_demo_takes_the_scripts_answers_and_says_so() -> 
     shutil.rmtree(kept_folder(done.stdout))
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("Answered from the demo's script, for there is no terminal to ask at") == 3
+
+
+@pytest.mark.rule("H1", "H2")
+def test_a_person_at_a_terminal_is_asked_what_the_demo_asks(tmp_path: Path) -> None:
+    shown = at_terminal(
+        tmp_path / "data",
+        ["demo"],
+        [
+            ("[number or own words]", "2"),
+            ("empty to skip]", ""),
+            ("Confirm? [y/n]", "y"),
+            ("(empty for none)", ""),
+            ("Confirm? [y/n]", "y"),
+            ("(empty for none)", ""),
+        ],
+    )
+    assert "the person said: Another program" in shown
+    assert "validated in round 2" in shown
 
 
 def test_the_demo_refuses_a_file_that_is_no_list_of_answers(answers: Callable[..., str], tmp_path: Path) -> None:

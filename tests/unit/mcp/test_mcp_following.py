@@ -203,16 +203,15 @@ def test_a_given_run_is_followed_and_only_a_completed_one_ends_with_0(
 def test_the_newest_run_of_the_list_that_has_not_ended_is_followed_with_the_filters(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    other = view("running") | {"runId": "an-older-one"}
-    service = Told([view("completed")], pages=[[view("failed")], [view("completed"), ASKS, other]])
+    older = view("running") | {"runId": "00000000-0000-7000-8000-000000000000"}
+    service = Told([view("completed")], pages=[[], [older], [ASKS], []])
     code, _, _ = command(monkeypatch, service, "list_runs", "--loom-name", "trial", "--limit", "2", "--follow")
     assert code == 0
     assert service.called("list_runs") == [
-        {"loomName": "trial", "limit": 2},
-        {"loomName": "trial", "limit": 2, "cursor": "1"},
+        {"loomName": "trial", "limit": 1, "status": status} for status in ("queued", "running", "waiting", "paused")
     ]
     assert service.called("get_run") == [{"runId": RUN_ID}]
-    code, _, err = command(monkeypatch, Told([], pages=[[view("failed")]]), "list_runs", "--follow")
+    code, _, err = command(monkeypatch, Told([], pages=[[]] * 4), "list_runs", "--follow")
     assert code == 1
     assert "has not ended" in err
 

@@ -8,10 +8,10 @@ from apps.core.errors import ErrorCode, LoomError
 from apps.mcp import views
 from apps.mcp.arguments import wire_arguments
 from apps.mcp.client import Service
-from apps.mcp.following import ENDED
 from apps.mcp.watching import WatchingCommand
 
 _NEWEST = ""
+_OPEN = ("queued", "running", "waiting", "paused")
 
 
 class Command(WatchingCommand):
@@ -38,12 +38,14 @@ class Command(WatchingCommand):
         return self.watch(service, run_id)
 
     def _newest(self, service: Service, filters: dict[str, Any]) -> str:
-        """The newest Run of the list that has not ended, on whichever page."""
-        while True:
-            page = self.call(service, filters)
-            for run in page["runs"]:
-                if run["status"] not in ENDED:
-                    return str(run["runId"])
-            if "nextCursor" not in page:
-                raise LoomError(ErrorCode.NOT_FOUND, "There is no such Run that has not ended, so none to follow.")
-            filters = {**filters, "cursor": page["nextCursor"]}
+        """The newest Run of the list that has not ended; ids sort by time, whatever lies between them."""
+        asked = [filters["status"]] if "status" in filters else _OPEN
+        newest = [
+            str(run["runId"])
+            for status in asked
+            if status in _OPEN
+            for run in self.call(service, {**filters, "status": status, "limit": 1})["runs"]
+        ]
+        if not newest:
+            raise LoomError(ErrorCode.NOT_FOUND, "There is no such Run that has not ended, so none to follow.")
+        return max(newest)
