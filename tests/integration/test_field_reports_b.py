@@ -46,6 +46,7 @@ def test_a_run_cancelled_while_its_first_step_runs_stays_cancelled_and_the_secon
     effects = tmp_path / "effects"
     run_id, step = begun(service, do=[{"ending": "again"}, {"ending": "done"}], effects=str(effects))
     cancelled = service.operate("cancel_run", runId=run_id)["run"]
+    assert Run.objects.get(pk=run_id).fence > step.fence
     late = SegmentResult(step, execute(step), keep=True)
     assert not land([late], now=clock.now())[0].accepted
     sweep(now=clock.now())

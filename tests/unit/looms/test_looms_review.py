@@ -68,7 +68,7 @@ def test_a_later_round_says_why_and_keeps_what_is_skipped() -> None:
 def test_problems_are_told_in_the_next_round_and_gone_in_the_one_after() -> None:
     lost = {**SAID, "verdict": "with_edits", "edits": "x -> y"}
     description = asked(review("old", lost))["verdict"]["description"]
-    assert "Nothing of the last round was carried out:\n- Edit in line 1: the text has no “x”." in description
+    assert "Nothing of the last round was carried out:\n- Edit 1: the text has no “x”." in description
     feedback = {"isConfirmed": False, "feedback": "Why?"}
     again = review("old", SAID, feedback, lost)
     assert "You said of the last proposal: Why?" in asked(again)["verdict"]["description"], "an unclear round is none"
@@ -140,6 +140,8 @@ def test_what_was_written_cannot_break_out_of_the_proposal() -> None:
         ("axb a.b", "a.b -> \\1", "axb \\1"),
         ("x", "\n  x   ->   y  \n\n y -> z", "z"),
         ("a", "a -> b -> c", "b -> c"),
+        ("a b; c", "a -> A;; b; -> B, ;;", "A B, c"),
+        ("a b", "a -> A\r\nb -> B\r\n", "A B"),
     ],
 )
 def test_edits(text: str, edits: str, after: str) -> None:

@@ -1,4 +1,4 @@
-"""Edits as a reviewer writes them: ``old → new``, one a line."""
+"""Edits as a reviewer writes them: ``old → new``, one a line, or in one line with ``;;`` between."""
 
 import re
 
@@ -6,8 +6,8 @@ from .schemas import MAX_TEXT
 
 MAX_EDITS = 200
 HOW_TO = (
-    "One edit a line: `old -> new` changes the one place where `old` stands, `old => new` all of them. "
-    "Nothing after the arrow takes it out. → and ⇒ do as well."
+    "One edit a line, or `;;` between them. `old -> new` changes the one place where `old` stands, `old => new` all "
+    "of them. Nothing after the arrow takes it out. → and ⇒ do as well."
 )
 _ARROW = re.compile("→|->|⇒|=>")
 _EVERYWHERE = ("⇒", "=>")
@@ -15,22 +15,22 @@ _EVERYWHERE = ("⇒", "=>")
 
 def apply(edits: str, text: str) -> tuple[str, list[str]]:
     """The text with the edits, and what is wrong with them; then the text is not to be used."""
-    lines = [(number, line) for number, line in enumerate(edits.splitlines(), 1) if line.strip()]
-    if len(lines) > MAX_EDITS:
-        return text, [f"These are {len(lines)} edits; send at most {MAX_EDITS} in a round."]
+    written = [edit for edit in re.split(r"\r?\n|;;", edits) if edit.strip()]
+    if len(written) > MAX_EDITS:
+        return text, [f"These are {len(written)} edits; send at most {MAX_EDITS} in a round."]
     problems = []
-    for number, line in lines:
-        text, problem = _apply_one(line, text)
+    for number, edit in enumerate(written, 1):
+        text, problem = _apply_one(edit, text)
         if problem:
-            problems.append(f"Edit in line {number}: {problem}")
+            problems.append(f"Edit {number}: {problem}")
     return text, problems
 
 
-def _apply_one(line: str, text: str) -> tuple[str, str | None]:
-    arrow = _ARROW.search(line)
+def _apply_one(edit: str, text: str) -> tuple[str, str | None]:
+    arrow = _ARROW.search(edit)
     if arrow is None:
         return text, "it has no arrow. Write `old -> new`."
-    old, new = line[: arrow.start()].strip(), line[arrow.end() :].strip()
+    old, new = edit[: arrow.start()].strip(), edit[arrow.end() :].strip()
     if not old:
         return text, "nothing stands before the arrow. Write what to replace."
     times = text.count(old)
