@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +47,9 @@ class OfficialClient:
 @contextmanager
 def session(url: str, token: str) -> Iterator[OfficialClient]:
     """Open a session at an Entry's address, as any MCP client does."""
-    with start_blocking_portal() as portal:
+    with ExitStack() as stack:
+        with _without_interrupts():
+            portal = stack.enter_context(start_blocking_portal())
         context = portal.wrap_async_context_manager(_open(url, token))
         client, opened = context.__enter__()
         try:
@@ -55,6 +59,22 @@ def session(url: str, token: str) -> Iterator[OfficialClient]:
             # session that broke has said so in a call.
             with suppress(Exception):
                 context.__exit__(None, None, None)
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Hold Ctrl-C back: a portal that is interrupted while it starts waits for its thread for ever."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread is interrupted
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
 
 
 @asynccontextmanager
