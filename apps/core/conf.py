@@ -67,6 +67,12 @@ class Settings:
     threads: int
     #: Largest JSON value, in bytes.
     max_value_bytes: int
+    #: An MCP session that is not used for this long is over.
+    session_idle_seconds: float
+    #: Longest life of an MCP session.
+    session_seconds: float
+    #: How long a form may stay open in an MCP client before its call gives up waiting.
+    form_seconds: float
 
     @property
     def releases_dir(self) -> Path:
@@ -89,6 +95,9 @@ def from_environment() -> Settings:
         fair_share=int(number("LOOMSVC_FAIR_SHARE", 50, least=1)),
         threads=int(number("LOOMSVC_THREADS", 4, least=1)),
         max_value_bytes=int(number("LOOMSVC_MAX_VALUE_BYTES", 1024 * 1024, least=1024)),
+        session_idle_seconds=number("LOOMSVC_SESSION_IDLE_SECONDS", 7 * 86400, least=60),
+        session_seconds=number("LOOMSVC_SESSION_SECONDS", 30 * 86400, least=60),
+        form_seconds=number("LOOMSVC_FORM_SECONDS", 3600, least=1),
     )
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from django.db import close_old_connections
+
+logger = logging.getLogger("loomsvc.requests")
 
 T = TypeVar("T")
 
@@ -40,6 +44,9 @@ class _Threads:
         finally:
             self._under_way -= 1
 
+    def start(self, job: Callable[[], object]) -> None:
+        self._pool.submit(_with_connections, partial(_logged, job))
+
 
 _quick = _Threads(THREADS, "request")
 _long = _Threads(LONG_THREADS, "long-request")
@@ -52,6 +59,18 @@ async def run(job: Callable[[], T], *, long: bool = False) -> T:
     end even when nobody waits for it any more (F18).  Raises :class:`Overloaded`.
     """
     return await (_long if long else _quick).run(job)
+
+
+def start(job: Callable[[], object]) -> None:
+    """Have ``job()`` done soon on a thread that answers, whoever is still there; a failure is logged."""
+    _quick.start(job)
+
+
+def _logged(job: Callable[[], object]) -> None:
+    try:
+        job()
+    except Exception as error:
+        logger.warning("a job that nobody waits for failed (%s)", type(error).__name__)
 
 
 def _with_connections(job: Callable[[], T]) -> T:

@@ -14,8 +14,10 @@ from apps.core.errors import ErrorCode, LoomError
 from apps.core.exchange import Head, Reply
 from apps.core.ids import new_id
 from apps.mcp import door, handshake, jsonrpc, modern
-from apps.mcp.jsonrpc import Message, RequestId, RpcError
-from apps.mcp.protocol import HANDSHAKE_VERSIONS, MODERN_VERSIONS, VERSION_HEADER
+from apps.mcp.elicitation import Given
+from apps.mcp.handshake import Asked
+from apps.mcp.jsonrpc import Answer, Message, RequestId, RpcError
+from apps.mcp.protocol import HANDSHAKE_VERSIONS, MODERN_VERSIONS, SESSION_HEADER, VERSION_HEADER
 from apps.mcp.tools import EntryServer
 
 logger = logging.getLogger("loomsvc.mcp")
@@ -24,33 +26,56 @@ _STATUS_OF = {ErrorCode.UNAUTHENTICATED: 401, ErrorCode.FORBIDDEN: 403, ErrorCod
 _RETRY_SECONDS = 5
 
 
-def answer(server: EntryServer, head: Head, body: bytes | None, now: dt.datetime) -> Reply:
-    """The reply to a request whose ``Host`` and ``Origin`` are allowed.
+def answer(
+    server: EntryServer,
+    head: Head,
+    body: bytes | None,
+    now: dt.datetime,
+    *,
+    given: Given | None = None,
+    request_id: RequestId | None = None,
+) -> Reply | Asked:
+    """The reply to a request whose ``Host`` and ``Origin`` are allowed, or what its Tool asks before it can reply.
 
-    ``body`` is ``None`` when it was longer than may be sent.  Never raises.
+    ``body`` is ``None`` when it was longer than may be sent.  A request that asked is answered by
+    being answered again: with what was ``given`` to the question, or without, to see whether it
+    still stands; its ``request_id`` is then known beforehand.  Never raises.
     """
-    request_id: RequestId | None = None
     try:
         caller = _who_calls(server, head, now)
+        if head.method == "DELETE" and _names_session(head):
+            handshake.end(caller, head, now)
+            return Reply(204)
         door.check_form(head)
         if body is None:
             raise RpcError(INVALID_REQUEST, "The body is longer than this service takes.", status=413)
         message = jsonrpc.read(body)
+        if isinstance(message, Answer):
+            _take_answer(caller, head, message, now)
+            return Reply(202)
         request_id = message.id
         if message.id is None:
-            _take_notification(head, message)
+            if not _is_modern(head, message):
+                handshake.take_notification(caller, head, message, now)
             return Reply(202)
-        return Reply(200, jsonrpc.success(message.id, _answer(server, caller, head, message)))
+        if _is_modern(head, message):
+            return Reply(200, jsonrpc.success(message.id, modern.answer(server, caller, head, message, now)))
+        return handshake.answer(server, caller, head, message, given, now)
     except RpcError as error:
         return refuse(error, request_id)
     except DATABASE_TROUBLE:
         logger.warning("The ledger failed a request", exc_info=True)
         return refuse(unavailable("The ledger cannot be reached just now."), request_id)
     except Exception:
-        incident = str(new_id())
-        logger.exception("Incident %s in a request", incident)
-        text = f"The service failed at this request; its operator finds the reason under incident {incident}."
-        return refuse(RpcError(INTERNAL_ERROR, text, status=500), request_id)
+        return refuse(incident("a request"), request_id)
+
+
+def incident(where: str) -> RpcError:
+    """500 for the exception that is being handled: the log has it, the client gets the id to ask for it."""
+    name = str(new_id())
+    logger.exception("Incident %s in %s", name, where)
+    text = f"The service failed at this request; its operator finds the reason under incident {name}."
+    return RpcError(INTERNAL_ERROR, text, status=500)
 
 
 def refuse(error: RpcError, request_id: RequestId | None = None) -> Reply:
@@ -64,6 +89,10 @@ def unavailable(message: str) -> RpcError:
     """503; the same request may succeed a little later."""
     data = LoomError(ErrorCode.UNAVAILABLE, message).to_wire()
     return RpcError(INTERNAL_ERROR, message, status=503, data=data, headers=(("retry-after", str(_RETRY_SECONDS)),))
+
+
+#: More requests than threads and queue hold.
+OVERLOADED = unavailable("The service has more requests than it can answer just now.")
 
 
 def _who_calls(server: EntryServer, head: Head, now: dt.datetime) -> Caller:
@@ -82,23 +111,25 @@ def _who_calls(server: EntryServer, head: Head, now: dt.datetime) -> Caller:
         ) from None
 
 
+def _names_session(head: Head) -> bool:
+    return head.get(SESSION_HEADER) is not None and head.get(VERSION_HEADER) not in MODERN_VERSIONS
+
+
+def _check_version(version: str | None) -> None:
+    """Raises for a revision that is not served at all (400)."""
+    if version is not None and version not in (*HANDSHAKE_VERSIONS, *MODERN_VERSIONS):
+        raise modern.unsupported(version)
+
+
 def _is_modern(head: Head, message: Message) -> bool:
     """Which era a message belongs to; raises for a revision of neither (400)."""
-    version = head.get(VERSION_HEADER)
-    if modern.is_modern(message) or version in MODERN_VERSIONS:
+    if modern.is_modern(message):
         return True
-    if version is not None and version not in HANDSHAKE_VERSIONS:
-        raise modern.unsupported(version)
-    return False
+    _check_version(head.get(VERSION_HEADER))
+    return head.get(VERSION_HEADER) in MODERN_VERSIONS
 
 
-def _answer(server: EntryServer, caller: Caller, head: Head, message: Message) -> bytes:
-    if _is_modern(head, message):
-        return modern.answer(server, caller, head, message)
-    return handshake.answer(server, caller, head, message)
-
-
-def _take_notification(head: Head, message: Message) -> None:
-    """Nothing here waits for one: a call under way is answered whole, whatever its client tells later."""
-    if not _is_modern(head, message):
-        handshake.check_head(head, message)
+def _take_answer(caller: Caller, head: Head, message: Answer, now: dt.datetime) -> None:
+    """Only the older era asks by requests of its own; its answers come with the session that was asked."""
+    _check_version(head.get(VERSION_HEADER))
+    handshake.take_answer(caller, head, message, now)

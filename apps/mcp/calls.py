@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from mcp.server.fastmcp.tools import Tool
@@ -12,6 +14,7 @@ from apps.core.caller import Caller
 from apps.core.database import DATABASE_TROUBLE
 from apps.core.errors import ErrorCode, LoomError
 from apps.core.ids import new_id
+from apps.mcp.elicitation import Ask, Given, Interaction
 from apps.mcp.jsonrpc import text_of
 
 logger = logging.getLogger("loomsvc.mcp")
@@ -24,16 +27,30 @@ def call_tool(tool: Tool, caller: Caller, arguments: Any) -> bytes:
     along; the text is the same JSON.  Never raises: what nobody foresaw is ``INTERNAL`` with an
     incident id under which the log has the traceback.
     """
+    found = _call(tool.name, partial(tool.fn, caller, arguments))
+    assert not isinstance(found, Ask)
+    return found
+
+
+def call_asking(
+    name: str, interaction: Interaction, caller: Caller, arguments: Any, given: Given | None
+) -> bytes | Ask:
+    """The same for a Tool that may ask the client's human, or what it asks."""
+    return _call(name, partial(interaction, caller, arguments, given))
+
+
+def _call(name: str, call: Callable[[], Any]) -> bytes | Ask:
     try:
-        return _members(text_of(tool.fn(caller, arguments).to_wire()), is_error=False)
+        found = call()
+        return found if isinstance(found, Ask) else _members(text_of(found.to_wire()), is_error=False)
     except LoomError as error:
         return _error(error)
     except DATABASE_TROUBLE:
-        logger.warning("The ledger failed a call of %s", tool.name, exc_info=True)
+        logger.warning("The ledger failed a call of %s", name, exc_info=True)
         return _error(LoomError(ErrorCode.UNAVAILABLE, "The ledger cannot be reached just now; try again shortly."))
     except Exception:
         incident = str(new_id())
-        logger.exception("Incident %s in a call of %s", incident, tool.name)
+        logger.exception("Incident %s in a call of %s", incident, name)
         message = f"The service failed at this call; its operator finds the reason under incident {incident}."
         return _error(LoomError(ErrorCode.INTERNAL, message, details={"incident": incident}))
 

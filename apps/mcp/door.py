@@ -33,10 +33,13 @@ def check_query(head: Head) -> None:
 
 
 def check_form(head: Head) -> None:
-    """Method, ``Accept``, ``Content-Type`` and ``Content-Encoding`` of a message."""
+    """Method, ``Accept``, ``Content-Type`` and ``Content-Encoding`` of a message.
+
+    There is nothing to be told beside an answer, so GET opens no stream; DELETE ends a session, where there is one.
+    """
     if head.method != "POST":
-        allow = (("allow", "POST"),)
-        raise RpcError(INVALID_REQUEST, "Send messages by POST; there is no stream here.", status=405, headers=allow)
+        allow = (("allow", "POST, DELETE"),)
+        raise RpcError(INVALID_REQUEST, "Send messages by POST; GET opens no stream.", status=405, headers=allow)
     if not _accepts(head.get("accept") or "", ("application/json", "text/event-stream")):
         raise RpcError(
             INVALID_REQUEST, "Send `Accept: application/json, text/event-stream`; both types are needed.", status=406

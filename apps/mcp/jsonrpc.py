@@ -51,7 +51,15 @@ class Message:
         return self.params.get("_meta")
 
 
-def read(body: bytes) -> Message:
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A client's answer to a request of ours; ``result`` is ``None`` where it answers with an error."""
+
+    id: RequestId
+    result: Any
+
+
+def read(body: bytes) -> Message | Answer:
     """The one message that ``body`` holds; raises :class:`RpcError` (400) for anything else."""
     try:
         value = json_text.parse(body)
@@ -64,7 +72,7 @@ def read(body: bytes) -> Message:
     return _message(value)
 
 
-def _message(value: dict[str, Any]) -> Message:
+def _message(value: dict[str, Any]) -> Message | Answer:
     request_id = _id_of(value)
 
     def refuse(code: int, message: str) -> RpcError:
@@ -74,8 +82,8 @@ def _message(value: dict[str, Any]) -> Message:
         raise refuse(INVALID_REQUEST, 'Send `"jsonrpc": "2.0"`.')
     method = value.get("method")
     if not isinstance(method, str):
-        if "result" in value or "error" in value:
-            raise refuse(INVALID_REQUEST, "No request of this service awaits that answer.")
+        if request_id is not None and ("result" in value or "error" in value):
+            return Answer(request_id, value.get("result"))
         raise refuse(INVALID_REQUEST, "Send `method` as a string.")
     params = value.get("params")
     if params is None:
@@ -111,6 +119,16 @@ def text_of(value: Any) -> bytes:
 def success(request_id: RequestId, result: bytes) -> bytes:
     """The envelope of ``result``, which is JSON already."""
     return b'{"jsonrpc":"2.0","id":' + json.dumps(request_id).encode() + b',"result":' + result + b"}"
+
+
+def notification(method: str, params: Mapping[str, Any]) -> bytes:
+    """A message to the client that wants no answer."""
+    return text_of({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def request(request_id: RequestId, method: str, params: Mapping[str, Any]) -> bytes:
+    """A request to the client."""
+    return text_of({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
 
 
 def failure(request_id: RequestId | None, error: RpcError) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import datetime as dt
 import re
 
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
@@ -11,8 +12,9 @@ from mcp_types.jsonrpc import HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND,
 
 from apps.core.caller import Caller
 from apps.core.exchange import Head
-from apps.mcp import methods
-from apps.mcp.calls import call_tool
+from apps.mcp import elicitation, methods, request_state
+from apps.mcp.calls import call_asking, call_tool
+from apps.mcp.elicitation import Ask, Given
 from apps.mcp.jsonrpc import Message, RpcError, text_of
 from apps.mcp.listing import COMPLETE
 from apps.mcp.protocol import METHOD_HEADER, MODERN_VERSIONS, NAME_HEADER, VERSION_HEADER
@@ -67,7 +69,7 @@ def _check_envelope(head: Head, message: Message) -> str:
     return str(version)
 
 
-def answer(server: EntryServer, caller: Caller, head: Head, message: Message) -> bytes:
+def answer(server: EntryServer, caller: Caller, head: Head, message: Message, now: dt.datetime) -> bytes:
     """The JSON of the result; raises :class:`RpcError`."""
     version = _check_envelope(head, message)
     if message.method != "tools/call" and (message.method, version) not in server.listings:
@@ -76,6 +78,33 @@ def answer(server: EntryServer, caller: Caller, head: Head, message: Message) ->
     if message.method != "tools/call":
         return methods.listing(server, message, version, status=_STATUS)
     tool = methods.find_tool(server, message, status=_STATUS)
-    if message.params.get("requestState") is not None:
-        raise RpcError(INVALID_PARAMS, "That requestState was not issued here; call the Tool anew without it.")
-    return b"{" + call_tool(tool, caller, methods.arguments_of(message)) + b"," + _COMPLETE_MEMBERS
+    arguments = methods.arguments_of(message)
+    interaction = server.interactions.get(tool.name)
+    given = _given(caller, tool.name, message, now)
+    capabilities = message.meta[CLIENT_CAPABILITIES_META_KEY]
+    if interaction is None or not elicitation.shows_forms(capabilities, version):
+        return b"{" + call_tool(tool, caller, arguments) + b"," + _COMPLETE_MEMBERS
+    found = call_asking(tool.name, interaction, caller, arguments, given)
+    if isinstance(found, Ask):
+        state = request_state.issue(caller=caller, tool=tool.name, arguments=arguments, key=found.key, now=now)
+        return text_of(
+            {
+                "resultType": "input_required",
+                "inputRequests": {found.key: elicitation.request_of(found, version)},
+                "requestState": state,
+                "_meta": COMPLETE["_meta"],
+            }
+        )
+    return b"{" + found + b"," + _COMPLETE_MEMBERS
+
+
+def _given(caller: Caller, tool: str, message: Message, now: dt.datetime) -> Given | None:
+    """What was answered to the question that the call's state speaks of; other answers mean nothing here."""
+    state = message.params.get("requestState")
+    if state is None:
+        return None
+    key = request_state.read(state, caller=caller, tool=tool, arguments=methods.arguments_of(message), now=now)
+    if key is None:
+        text = "That requestState is none of this call, or too old; call the Tool anew without it."
+        raise RpcError(INVALID_PARAMS, text, status=_STATUS)
+    return elicitation.given_of(key, (message.params.get("inputResponses") or {}).get(key))

@@ -6,7 +6,8 @@ that name, title, description, both schemas and the annotations are exactly the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from mcp.server.fastmcp.tools import Tool, ToolManager
@@ -16,7 +17,10 @@ from mcp_server.djangomcp import DjangoMCP, MCPToolset
 from apps.access.domain.entries import Entry
 from apps.core.endpoints import Endpoint
 from apps.mcp import listing, schemas
+from apps.mcp.elicitation import Interaction
 from apps.mcp.instructions import instructions_for
+
+_NONE: Mapping[str, Interaction] = MappingProxyType({})
 
 
 class EndpointToolset(MCPToolset):  # type: ignore[misc]
@@ -55,7 +59,9 @@ def _add_tool(tool_manager: ToolManager, endpoint: Endpoint[Any, Any]) -> Tool:
 class EntryServer(DjangoMCP):  # type: ignore[misc]
     """One server object per Entry: its Tools, its instructions, and the answers that never change."""
 
-    def __init__(self, entry: Entry, endpoints: Iterable[Endpoint[Any, Any]]) -> None:
+    def __init__(
+        self, entry: Entry, endpoints: Iterable[Endpoint[Any, Any]], interactions: Mapping[str, Interaction] = _NONE
+    ) -> None:
         endpoints = tuple(endpoints)
         super().__init__(name="loomsvc", instructions=instructions_for(endpoints), stateless=True)
         self.entry = entry
@@ -63,5 +69,7 @@ class EntryServer(DjangoMCP):  # type: ignore[misc]
         self.tools = {tool.name: tool for tool in registered}
         #: Names of the Tools that may take as long as an author's code does.
         self.long_running = tuple(endpoint.name for endpoint in endpoints if endpoint.long_running)
+        #: Tools that may ask the client's human something; called plainly where the client cannot show it.
+        self.interactions = interactions
         #: Ready-made bytes of the results that depend on nothing but the Entry and the revision.
         self.listings = listing.listings_of(registered, self.instructions or "")

@@ -8,6 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,7 @@ from apps.core.contracts import Contract, Empty, Json
 from apps.core.endpoints import Endpoint, Kind
 from apps.core.errors import ErrorCode, LoomError
 from apps.mcp.asgi import entry_applications
+from apps.mcp.elicitation import Action, Ask, Given, Interaction
 from apps.runs.embedded.service import listen
 
 MODERN = "2026-07-28"
@@ -56,6 +58,15 @@ class Refusal(Contract):
     run: Receipt | None = None
 
 
+class Question(Contract):
+    text: str
+
+
+class Named(Contract):
+    name: str | None = None
+    presented: str | None = None
+
+
 @dataclass
 class Effects:
     """What the test Endpoints did, to be counted."""
@@ -63,6 +74,14 @@ class Effects:
     begun: threading.Event = field(default_factory=threading.Event)
     go_on: threading.Event = field(default_factory=threading.Event)
     done: list[str] = field(default_factory=list)
+    #: Set: what the form of `ask` is for was settled elsewhere.
+    settled: LoomError | None = None
+
+    def clear(self) -> None:
+        self.done.clear()
+        self.begun.clear()
+        self.go_on.clear()
+        self.settled = None
 
 
 effects = Effects()
@@ -93,6 +112,31 @@ def _wait(caller: Caller, given: Empty) -> Empty:
     return Empty()
 
 
+def _ask(caller: Caller, given: Question) -> Named:
+    return Named(presented="unsupported")
+
+
+def _ask_natively(caller: Caller, arguments: Any, given: Given | None) -> Named | Ask:
+    """Asks for a name of at least two letters until there is one, or the form is put away."""
+    question = Question.parse(arguments)
+    if effects.settled is not None:
+        raise effects.settled
+    names = {"name": {"type": "string", "title": "Name"}, "kind": {"type": "string", "oneOf": KINDS}}
+    if given is None or given.key != "name":
+        return Ask("name", question.text, names, ("name",))
+    if given.action is not Action.ACCEPT:
+        presented = {Action.DECLINE: "declined", Action.CANCEL: "cancelled"}.get(given.action, "unsupported")
+        return Named(presented=presented)
+    name = given.content.get("name")
+    if not isinstance(name, str) or len(name) < 2:
+        return Ask("name", f"{question.text} Two letters at least.", names, ("name",))
+    effects.done.append(f"named {name}")
+    return Named(name=name)
+
+
+KINDS = [{"const": "p", "title": "A person"}, {"const": "o", "title": "Other"}]
+
+
 def _endpoint(name: str, takes: type[Contract], gives: type[Contract], handler: Any, **options: Any) -> Any:
     kind = options.pop("kind", Kind.READ)
     return Endpoint(name, name.title(), f"Does {name}.", takes, gives, handler, kind, **options)
@@ -105,7 +149,9 @@ ENDPOINTS = [
     _endpoint("lose_ledger", Empty, Empty, _lose_ledger),
     _endpoint("wait", Empty, Empty, _wait),
     _endpoint("claim", Empty, Empty, _wait, sources=frozenset({Source.AGENT_IDE})),
+    _endpoint("ask", Question, Named, _ask),
 ]
+INTERACTIONS: dict[str, Interaction] = {"ask": _ask_natively}
 
 
 def tools(source: Source) -> list[Endpoint[Any, Any]]:
@@ -134,6 +180,15 @@ class Live:
     port: int
     tokens: dict[str, str] = field(default_factory=dict)
 
+    def headers(self, source: str) -> dict[str, str]:
+        """What every message carries."""
+        return {
+            "Host": f"127.0.0.1:{self.port}",
+            "Authorization": f"Bearer {self.tokens.get(source, '')}",
+            "Accept": "application/json, text/event-stream",
+            "Content-Type": "application/json",
+        }
+
     def send(
         self,
         body: bytes | Any,
@@ -147,10 +202,7 @@ class Live:
         """One exchange; ``None`` as a header's value leaves it out, ``more`` adds headers once again."""
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         sent: dict[str, str | None] = {
-            "Host": f"127.0.0.1:{self.port}",
-            "Authorization": f"Bearer {self.tokens.get(source, '')}",
-            "Accept": "application/json, text/event-stream",
-            "Content-Type": "application/json",
+            **self.headers(source),
             "Content-Length": str(len(raw)),
             **(headers or {}),
         }
@@ -192,7 +244,7 @@ def modern_meta(version: Any = MODERN) -> dict[str, Any]:
 
 
 def _site() -> Any:
-    applications = entry_applications(tools)
+    applications = entry_applications(tools, INTERACTIONS)
 
     async def site(scope: Any, receive: Any, send: Any) -> None:
         await applications[scope["path"]](scope, receive, send)
@@ -200,8 +252,9 @@ def _site() -> Any:
     return site
 
 
-@pytest.fixture(scope="session")
-def _server() -> Iterator[int]:
+@contextmanager
+def serving() -> Iterator[int]:
+    """The face on a uvicorn of its own, as another web process has it; its port."""
     # Connections that end with their job: the test database can then be dropped at the end.
     connections.settings["default"]["CONN_MAX_AGE"] = 0
     listener = listen("127.0.0.1", 0).socket
@@ -215,13 +268,23 @@ def _server() -> Iterator[int]:
     thread.join(10)
 
 
+@pytest.fixture(scope="session")
+def _server() -> Iterator[int]:
+    with serving() as port:
+        yield port
+
+
+@pytest.fixture(scope="session")
+def _other_server() -> Iterator[int]:
+    with serving() as port:
+        yield port
+
+
 @pytest.fixture
 def live(_server: int, transactional_db: None) -> Iterator[Live]:
     """The running face with one credential of each source in the Project ``default``."""
     failure_counts.clear()
-    effects.done.clear()
-    effects.begun.clear()
-    effects.go_on.clear()
+    effects.clear()
     project = ensure_default_project(now=clock.now())
     made = {
         source.value: create_credential(project=project, source=source, label="test", now=clock.now())[1]
@@ -230,3 +293,9 @@ def live(_server: int, transactional_db: None) -> Iterator[Live]:
     yield Live(_server, made)
     effects.go_on.set()
     failure_counts.clear()
+
+
+@pytest.fixture
+def other(live: Live, _other_server: int) -> Live:
+    """The same face as another web process serves it."""
+    return Live(_other_server, live.tokens)

@@ -24,7 +24,7 @@ def drive(live: Live, entry: Entry, act: Callable[[ClientSession, Any], Awaitabl
             ClientSession(read, write) as client,
         ):
             opened = await client.initialize()
-            assert session_id() is None
+            assert session_id()
             await act(client, opened)
 
     asyncio.run(asyncio.wait_for(session(), 20))
