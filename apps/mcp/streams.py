@@ -188,7 +188,7 @@ class _Waiting:
 
     def _progress(self) -> bytes:
         self._said = time.monotonic()
-        waited = round(self._said - self._began)
+        waited = round(self._said - self._began, 3)
         params = {"progressToken": self._asked.progress_token, "progress": waited, "message": "Waiting for the answer"}
         return jsonrpc.notification("notifications/progress", params)
 
