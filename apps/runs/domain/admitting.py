@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 
 from apps.core.errors import ErrorCode, LoomError
+from apps.runs.domain.answering import Answered
 from apps.runs.domain.facts import RunFacts
 from apps.runs.domain.statuses import RunStatus
 
@@ -73,8 +74,16 @@ def decide_cancel(facts: RunFacts) -> CancelDecision:
     return CancelDecision.NOTHING if facts.terminal else CancelDecision.NOW
 
 
-def decide_answer(facts: RunFacts, *, pending_action: str | None, action_id: str) -> None:
-    """Only the Action that the Run waits for can be answered (H3)."""
+def decide_answer(
+    facts: RunFacts, *, pending_action: str | None, action_id: str, answered: Answered | None = None
+) -> None:
+    """Only the Action that the Run waits for can be answered (H3); whoever is late hears who was first."""
+    if answered is not None:
+        raise LoomError(
+            ErrorCode.CONFLICT,
+            f"This Action was answered already, {answered}. Read the Run with `get_run`.",
+            details={"answeredBy": answered.by, "answeredAt": answered.at},
+        )
     _refuse_terminal(facts)
     if pending_action != action_id:
         raise LoomError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from apps.core.caller import Caller, Source
@@ -10,6 +11,17 @@ from apps.looms.domain.answers import check_answers, check_confirmation
 
 #: Sources behind which a person stands.
 _PERSONAL_SOURCES = frozenset({Source.CLI, Source.STUDIO, Source.CONSOLE})
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """Who answered an Action, how, and when (on the wire), as it is kept with it (H6)."""
+
+    by: dict[str, str]
+    at: str
+
+    def __str__(self) -> str:
+        return f"by {self.by['principal']} ({self.by['source']}, via {self.by['via']}) at {self.at}"
 
 
 def answered_via(caller: Caller) -> str:

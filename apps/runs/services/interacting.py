@@ -19,7 +19,7 @@ from apps.runs.domain.admitting import decide_answer
 from apps.runs.models import Action, Run
 from apps.runs.selectors.runs import view_of
 from apps.runs.services.changes import facts_of
-from apps.runs.services.steering import answer_ask
+from apps.runs.services.steering import answer_ask, who_answered
 
 _KIND = OperationKind.INTERACT
 
@@ -45,7 +45,12 @@ def require_waiting(*, caller: Caller, request: Interact) -> RunView:
     if run is None:
         raise not_found("Run", request.run_id)
     pending = str(run.pending_action_id) if run.pending_action_id else None
-    decide_answer(facts_of(run, current_instance=instance.id), pending_action=pending, action_id=request.action_id)
+    decide_answer(
+        facts_of(run, current_instance=instance.id),
+        pending_action=pending,
+        action_id=request.action_id,
+        answered=who_answered(run, request.action_id),
+    )
     return view_of(run, current=instance.id)
 
 

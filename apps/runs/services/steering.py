@@ -6,6 +6,7 @@ import datetime as dt
 import uuid
 from collections.abc import Callable
 
+from apps.core import clock
 from apps.core.caller import Caller
 from apps.core.database import lock_first
 from apps.core.errors import ErrorCode, LoomError, not_found
@@ -171,7 +172,9 @@ def answer_ask(
 
     def change(run: Run, facts: RunFacts) -> list[NewEvent]:
         action = run.pending_action
-        decide_answer(facts, pending_action=str(action.pk) if action else None, action_id=request.action_id)
+        pending = str(action.pk) if action else None
+        answered = who_answered(run, request.action_id)
+        decide_answer(facts, pending_action=pending, action_id=request.action_id, answered=answered)
         assert action is not None
         who = {"principal": caller.principal, "source": caller.source.value, "via": via}
         action.answer, action.answered_by, action.answered_at = request.answer, who, changes.moment(run, now)
@@ -182,3 +185,13 @@ def answer_ask(
         return [NewEvent(EventType.ACTION_ANSWERED, {"actionId": str(action.pk), "answeredBy": who})]
 
     return _steer(caller, kind, request, now, change, check)
+
+
+def who_answered(run: Run, action_id: str) -> answering.Answered | None:
+    """Who answered an Action of the Run; ``None`` while it waits, and when it is none of the Run's."""
+    if action_id == str(run.pending_action_id):
+        return None
+    action = Action.objects.filter(pk=uuid.UUID(action_id), run_id=run.pk, answered_at__isnull=False).first()
+    if action is None or action.answered_at is None:
+        return None
+    return answering.Answered(action.answered_by, clock.to_wire(action.answered_at))

@@ -13,6 +13,7 @@ from apps.runs.domain.admitting import (
     decide_pause,
     decide_resume,
 )
+from apps.runs.domain.answering import Answered
 from apps.runs.domain.facts import Due, Position, RunFacts
 from apps.runs.domain.statuses import TERMINAL, RunStatus, SegmentKind
 
@@ -122,3 +123,14 @@ def test_only_the_pending_action_can_be_answered(pending: str | None, asked: str
     else:
         with pytest.raises(LoomError, match="does not wait for this Action"):
             decide_answer(waiting, pending_action=pending, action_id=asked)
+
+
+@pytest.mark.rule("H3", "H4")
+@pytest.mark.parametrize("status", [RunStatus.WAITING, RunStatus.QUEUED, RunStatus.COMPLETED])
+def test_whoever_answers_too_late_hears_who_was_first_whatever_became_of_the_run(status: RunStatus) -> None:
+    by = {"principal": "credential:x", "source": "cli", "via": "cli"}
+    answered = Answered(by, "2026-11-30T12:00:00.000000Z")
+    with pytest.raises(LoomError, match=r"by credential:x \(cli, via cli\) at 2026-11-30T12") as refusal:
+        decide_answer(facts(status), pending_action="b", action_id="a", answered=answered)
+    assert refusal.value.code is ErrorCode.CONFLICT
+    assert refusal.value.details == {"answeredBy": by, "answeredAt": answered.at}
