@@ -45,7 +45,7 @@ MOST_OF_A_CREDENTIAL, MOST = 32, 256
 #: A call asks this often at most: someone who cannot answer validly is not asked for ever.
 MOST_ASKS = 10
 _SHUTDOWN_SECONDS = 0.5
-_STOPPING = unavailable("The service is being stopped; make the same call again when it is back.")
+_STOPPING = unavailable("The service is being stopped and nothing was admitted; read `status` when it is back.")
 #: Line breaks to some readers of a stream, though to no reader that follows the standard; escaped they are none.
 _LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
@@ -126,7 +126,7 @@ class _Waiting:
                 word = await self._word()
                 if word is Word.CANCELLED:
                     return
-                if self._stopping.is_set():
+                if self._stopping.is_set() and not isinstance(word, Given):
                     yield self._withdraw()
                     yield refuse(_STOPPING, self._asked.call).body
                     return

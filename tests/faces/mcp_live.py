@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -258,6 +259,8 @@ def serving() -> Iterator[int]:
     # Connections that end with their job: the test database can then be dropped at the end.
     connections.settings["default"]["CONN_MAX_AGE"] = 0
     listener = listen("127.0.0.1", 0).socket
+    # A reader that stops reading is noticed, however much the system would have kept for it.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     server = uvicorn.Server(uvicorn.Config(_site(), lifespan="off", log_level="warning", access_log=False))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
     thread.start()

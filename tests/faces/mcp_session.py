@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +38,23 @@ class Stream:
     def close(self) -> None:
         self.response.close()
         self.connection.close()
+
+
+class FrozenReader:
+    """Sends a call and reads nothing of its answer."""
+
+    def __init__(self, session: Session, name: str, arguments: Any) -> None:
+        params = {"name": name, "arguments": arguments}
+        body = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).encode()
+        headers = {**session.live.headers(session.source), **session.headers, "Content-Length": str(len(body))}
+        lines = [f"POST {session.path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.socket.connect(("127.0.0.1", session.live.port))
+        self.socket.sendall("\r\n".join(lines).encode() + body)
+
+    def close(self) -> None:
+        self.socket.close()
 
 
 @dataclass

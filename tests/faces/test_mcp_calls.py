@@ -14,7 +14,8 @@ import jsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mcp_live import ENDPOINTS, SECRET_SQL, Live, _server, effects, live  # noqa: F401
+from mcp_live import ENDPOINTS, INTERACTIONS, SECRET_SQL, Live, _server, effects, live  # noqa: F401
+from mcp_session import open_session
 
 from apps.access.domain.entries import MCP_ENTRIES
 from apps.access.services.throttling import failure_counts
@@ -22,6 +23,7 @@ from apps.core import clock, threads
 from apps.core.errors import RETRYABLE, ErrorCode
 from apps.core.exchange import Head
 from apps.mcp.answering import answer
+from apps.mcp.handshake import Asked
 from apps.mcp.tools import EntryServer
 
 
@@ -215,35 +217,54 @@ METHODS = st.sampled_from(["ping", "initialize", "tools/list", "tools/call", "se
 KEYS = st.sampled_from(
     [
         "name", "arguments", "cursor", "protocolVersion", "capabilities", "clientInfo", "_meta", "requestState",
+        "inputResponses", "progressToken", "requestId", "text",
         "io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/clientCapabilities",
     ]
 )  # fmt: skip
-PARAMS = st.dictionaries(KEYS, JSON | st.sampled_from(["echo", "refuse"]) | st.dictionaries(KEYS, JSON, max_size=3))
+PARAMS = st.dictionaries(
+    KEYS, JSON | st.sampled_from(["echo", "refuse", "ask"]) | st.dictionaries(KEYS, JSON, max_size=3)
+)
 ENVELOPES = st.fixed_dictionaries(
     {"jsonrpc": st.just("2.0") | JSON, "method": METHODS | JSON},
     optional={"id": st.integers() | JSON, "params": PARAMS},
 )
+ANSWERS = st.fixed_dictionaries(
+    {"jsonrpc": st.just("2.0"), "id": st.uuids().map(str) | JSON},
+    optional={"result": JSON | st.fixed_dictionaries({"action": JSON, "content": JSON}), "error": JSON},
+)
 BODIES = (
     st.binary(max_size=200)
     | st.text(max_size=100).map(lambda text: text.encode("utf-8", "surrogatepass"))
-    | (JSON | ENVELOPES).map(lambda value: json.dumps(value).encode())
+    | (JSON | ENVELOPES | ANSWERS).map(lambda value: json.dumps(value).encode())
 )
 
 
 @pytest.mark.rule("K23", "K26")
 @settings(max_examples=400, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(body=BODIES, version=st.sampled_from([None, "2025-11-25", "2026-07-28", "x"]), method=METHODS)
-def test_no_body_makes_the_face_fail(live: Live, body: bytes, version: str | None, method: str) -> None:
+@given(
+    body=BODIES,
+    version=st.sampled_from([None, "2025-11-25", "2026-07-28", "x"]),
+    method=METHODS,
+    tool=st.sampled_from(["echo", "ask"]),
+    in_session=st.booleans(),
+)
+def test_no_body_makes_the_face_fail(
+    live: Live, body: bytes, version: str | None, method: str, tool: str, in_session: bool
+) -> None:
     headers = {
         "authorization": f"Bearer {live.tokens['agent_ide']}",
         "accept": "*/*",
         "content-type": "application/json",
         "mcp-method": method,
-        "mcp-name": "echo",
+        "mcp-name": tool,
         **({"mcp-protocol-version": version} if version else {}),
+        **({"mcp-session-id": _session_of(live)} if in_session else {}),
     }
     server = _server_under_test()
     reply = answer(server, Head("POST", b"", headers, "127.0.0.1"), body, clock.now())
+    if isinstance(reply, Asked):
+        assert reply.ask.message
+        return
     assert reply.status in (200, 202, 400, 404)
     if reply.body:
         found = json.loads(reply.body)
@@ -255,8 +276,20 @@ _servers: list[EntryServer] = []
 
 def _server_under_test() -> EntryServer:
     if not _servers:
-        _servers.append(EntryServer(MCP_ENTRIES[0], [e for e in ENDPOINTS if e.name in ("echo", "refuse")]))
+        served = [endpoint for endpoint in ENDPOINTS if endpoint.name in ("echo", "refuse", "ask")]
+        _servers.append(EntryServer(MCP_ENTRIES[0], served, INTERACTIONS))
     return _servers[0]
+
+
+_sessions: dict[str, str] = {}
+
+
+def _session_of(live: Live) -> str:
+    """One session for all the bodies that a test sends."""
+    token = live.tokens["agent_ide"]
+    if token not in _sessions:
+        _sessions[token] = open_session(live).id
+    return _sessions[token]
 
 
 @pytest.mark.rule("K24")

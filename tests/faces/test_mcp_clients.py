@@ -9,19 +9,27 @@ from typing import Any
 
 import pytest
 from mcp import ClientSession
+from mcp.client.session import ElicitationFnT
 from mcp.client.streamable_http import streamablehttp_client
+from mcp.types import ElicitResult
 from mcp_live import ENDPOINTS, Live, _server, live, tools  # noqa: F401
 
 from apps.access.domain.entries import MCP_ENTRIES, Entry
+from apps.mcp.models import Session
 
 
-def drive(live: Live, entry: Entry, act: Callable[[ClientSession, Any], Awaitable[None]]) -> None:
+def drive(
+    live: Live,
+    entry: Entry,
+    act: Callable[[ClientSession, Any], Awaitable[None]],
+    elicitation: ElicitationFnT | None = None,
+) -> None:
     async def session() -> None:
         headers = {"Authorization": f"Bearer {live.tokens[entry.source.value]}"}
         url = f"http://127.0.0.1:{live.port}{entry.path}"
         async with (
             streamablehttp_client(url, headers=headers) as (read, write, session_id),
-            ClientSession(read, write) as client,
+            ClientSession(read, write, elicitation_callback=elicitation) as client,
         ):
             opened = await client.initialize()
             assert session_id()
@@ -75,3 +83,57 @@ def test_the_official_client_reads_results_errors_and_their_attachments(live: Li
         assert {issue["path"] for issue in issues} == {"/times", "/extra"}
 
     drive(live, MCP_ENTRIES[0], act)
+
+
+@pytest.mark.rule("H4", "H5", "N5")
+@pytest.mark.parametrize(
+    ("replies", "result"),
+    [
+        ([ElicitResult(action="accept", content={"name": "Ada"})], {"name": "Ada"}),
+        (
+            [
+                ElicitResult(action="accept", content={"name": "A"}),
+                ElicitResult(action="accept", content={"name": "Ada", "kind": "p"}),
+            ],
+            {"name": "Ada"},
+        ),
+        ([ElicitResult(action="decline")], {"presented": "declined"}),
+        ([ElicitResult(action="cancel")], {"presented": "cancelled"}),
+    ],
+    ids=["accepted", "asked twice", "declined", "cancelled"],
+)
+def test_the_official_client_shows_forms_and_sends_what_its_human_says(
+    live: Live, replies: list[ElicitResult], result: dict[str, str]
+) -> None:
+    messages: list[str] = []
+
+    async def show(context: Any, params: Any) -> ElicitResult:
+        messages.append(params.message)
+        return replies[len(messages) - 1]
+
+    async def act(client: ClientSession, opened: Any) -> None:
+        done = await client.call_tool("ask", {"text": "Who are you?"})
+        assert done.structuredContent == result
+        assert len(messages) == len(replies)
+        assert all(message.startswith("Who are you?") for message in messages)
+        await client.send_ping()
+
+    drive(live, MCP_ENTRIES[0], act, show)
+
+
+@pytest.mark.rule("H4")
+def test_the_official_client_without_forms_gets_what_it_can_show_itself(live: Live) -> None:
+    async def act(client: ClientSession, opened: Any) -> None:
+        done = await client.call_tool("ask", {"text": "Who are you?"})
+        assert done.structuredContent == {"presented": "unsupported"}
+
+    drive(live, MCP_ENTRIES[0], act)
+
+
+@pytest.mark.rule("N5")
+def test_the_official_client_ends_its_session_when_it_leaves(live: Live) -> None:
+    async def act(client: ClientSession, opened: Any) -> None:
+        assert await client.list_tools()
+
+    drive(live, MCP_ENTRIES[0], act)
+    assert not Session.objects.exists()

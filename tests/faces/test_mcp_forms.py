@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from mcp_live import KINDS, LEGACY, MODERN, Live, _other_server, _server, effects, live, modern_meta, other  # noqa: F401
-from mcp_session import FORMS, Session, Stream, open_session
+from mcp_session import FORMS, FrozenReader, Session, Stream, open_session
 from mcp_types.methods import SERVER_REQUESTS, serialize_server_result
 
 from apps.access.models import Credential
@@ -278,6 +278,19 @@ def test_a_form_that_nobody_looks_at_is_given_up_after_its_time(session: Session
     stream.message()
     assert stream.message()["method"] == "notifications/cancelled"
     assert result_of(stream) == {"presented": "cancelled"}
+
+
+@pytest.mark.rule("FR-F15", "F25")
+def test_readers_that_stop_reading_are_dropped_and_hold_up_nobody(
+    session: Session, live: Live, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "SEND_SECONDS", 0.3)
+    frozen = [FrozenReader(session, "ask", {"text": "Who? " * 200_000}) for _ in range(20)]
+    until(lambda: models.Wait.objects.count() > 0)
+    until(lambda: live.legacy("ping").status == 200 and not models.Wait.objects.exists())
+    assert session.call("ask", ASK).message()["method"] == "elicitation/create"
+    for reader in frozen:
+        reader.close()
 
 
 @pytest.mark.rule("K24")

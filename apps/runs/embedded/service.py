@@ -31,6 +31,8 @@ logger = logging.getLogger("loomsvc.service")
 #: Open requests get this long, then running Steps; together under the two seconds that are promised.
 _REQUEST_GRACE_SECONDS = 1
 _STEP_GRACE_SECONDS = 0.5
+#: A client that takes nothing of what is sent to it for this long has its connection closed (FR-F15).
+_STALLED_MILLISECONDS = 60_000
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,9 @@ def listen(host: str, port: int) -> Listening:
     # The protocol is named because asyncio turns Nagle's delay off only where it is; each answer would take 40 ms.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        # No application can close a connection whose answer is stuck half-way; the system can.
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _STALLED_MILLISECONDS)
     bound.bind((host, port))
     shown = f"[{host}]" if family == socket.AF_INET6 else host
     return Listening(bound, f"http://{shown}:{bound.getsockname()[1]}")
