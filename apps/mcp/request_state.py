@@ -26,7 +26,7 @@ def issue(*, caller: Caller, tool: str, arguments: Any, key: str, now: dt.dateti
 
 def read(state: str, *, caller: Caller, tool: str, arguments: Any, now: dt.datetime) -> str | None:
     """The key of the question; ``None`` for a state that is forged, too old, or of another call."""
-    if not state.isascii() or json_text.find_argument_issues(arguments, max_bytes=conf.settings().max_value_bytes):
+    if json_text.find_argument_issues(arguments, max_bytes=conf.settings().max_value_bytes):
         return None
     try:
         body = Signer(salt=_SALT).unsign_object(state)

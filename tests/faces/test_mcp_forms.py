@@ -191,6 +191,7 @@ def test_a_cancelled_call_stops_waiting_and_nothing_is_said_for_it(session: Sess
     request = stream.message()
     for beside in ("8", 7.5, None, [7]):
         assert session.notify("notifications/cancelled", {"requestId": beside}).status == 202
+        assert not models.Wait.objects.get().cancelled
     assert session.at(other).notify("notifications/cancelled", {"requestId": call}).status == 202
     assert stream.message() is None
     until(lambda: session.answer(request, "accept", {"name": "Ada"}).status == 400)
