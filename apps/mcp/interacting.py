@@ -25,7 +25,7 @@ def _interact(caller: Caller, arguments: Any, given: Given | None) -> contracts.
     seen = INTERACT.call(caller, arguments)
     if seen.action is None:
         return seen
-    if given is None or given.key != seen.action.id:
+    if given is None:
         return _form(caller, seen)
     if given.action is not Action.ACCEPT:
         return seen.model_copy(update={"presented": _PRESENTED[given.action]})

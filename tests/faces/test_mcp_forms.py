@@ -20,7 +20,7 @@ from apps.access.services.projects import ensure_default_project
 from apps.core import clock, conf
 from apps.core.caller import Source
 from apps.core.errors import ErrorCode, LoomError
-from apps.mcp import models, streams
+from apps.mcp import models, streams, waiting
 
 ASK = {"text": "Who are you?"}
 
@@ -86,6 +86,18 @@ def test_a_form_is_asked_for_on_the_stream_and_its_answer_is_the_tool_s(live: Li
 def test_the_answer_may_come_in_at_another_web_process(session: Session, other: Live) -> None:
     stream = session.call("ask", ASK)
     assert session.at(other).answer(stream.message(), "accept", {"name": "Ada"}).status == 202
+    assert result_of(stream) == {"name": "Ada"}
+
+
+@pytest.mark.rule("N5")
+def test_what_comes_in_where_the_call_waits_is_seen_without_a_look(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "INTERVAL_SECONDS", 60)
+    monkeypatch.setattr(streams, "LOOK_SECONDS", 60)
+    stream = session.call("ask", ASK)
+    request = stream.message()
+    assert session.answer(request, "accept", {"name": "Ada"}).status == 202
     assert result_of(stream) == {"name": "Ada"}
 
 

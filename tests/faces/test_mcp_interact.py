@@ -95,7 +95,7 @@ def test_a_person_answers_in_their_client_and_the_same_call_again_has_the_receip
     arguments = asking(service, run)
     stream = session.call("interact", arguments)
     form = stream.message()["params"]
-    assert "Which colour?" in form["message"]
+    assert form["message"].startswith("1. Which colour?")
     assert not Operation.objects.filter(operation_id=arguments["operationId"]).exists()
     stream.close()
 
