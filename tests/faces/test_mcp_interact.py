@@ -163,6 +163,8 @@ def test_whoever_is_late_hears_who_answered_and_when(service: Service, run: dict
     assert "credential:test (cli, via cli)" in error["message"]
     assert first["receipt"]["decidedAt"][:19] in error["message"]
     assert error["details"]["answeredBy"] == {"principal": "credential:test", "source": "cli", "via": "cli"}
+    late = service.operate("answer_ask", runId=run["runId"], actionId=arguments["actionId"], answer=answer)
+    assert late["error"] == late["receipt"]["error"] == error
     assert session.answer(form, "accept", {"answer1": "b"}).status == 400
     assert not Operation.objects.filter(operation_id=arguments["operationId"]).exists()
 
