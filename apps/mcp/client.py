@@ -5,7 +5,6 @@ It speaks the stateless revision, so a call is one POST and one answer; see docs
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
@@ -15,7 +14,7 @@ from typing import Any
 import httpx
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
 
-from apps.access.services.local import read_connection
+from apps.access.connection import find_running
 from apps.core import json_text
 from apps.core.errors import ErrorCode, LoomError
 from apps.mcp.protocol import METHOD_HEADER, MODERN_VERSIONS, NAME_HEADER, VERSION_HEADER
@@ -24,6 +23,8 @@ _VERSION = MODERN_VERSIONS[-1]
 #: Seconds until a service that says nothing is given up.
 _CONNECT_SECONDS = 5
 _ANSWER_SECONDS = 60
+#: What helps when the service refuses a credential of its own connection file.
+NOT_TAKEN = "The service takes the credential in connection.json no more; `loomsvc up`, started anew, makes another."
 
 
 class NotRunning(Exception):
@@ -133,27 +134,15 @@ def _refused(body: Mapping[str, Any]) -> LoomError:
         return LoomError(ErrorCode.UNAVAILABLE, str(message or "The service refused the request."))
     refusal = LoomError.from_wire(wire)
     if refusal.code is ErrorCode.UNAUTHENTICATED:
-        hint = "The service takes the credential in connection.json no more; `loomsvc up`, started anew, makes another."
-        return LoomError(refusal.code, hint)
+        return LoomError(refusal.code, NOT_TAKEN)
     return refusal
-
-
-def _is_alive(pid: Any) -> bool:
-    """Whether the process lives: a credential must not go to whoever has taken a dead service's port."""
-    try:
-        os.kill(int(pid), 0)
-    except PermissionError:
-        return True
-    except (OSError, OverflowError, TypeError, ValueError):
-        return False
-    return True
 
 
 @contextmanager
 def connect(folder: Path, *, entry: str = "cli") -> Iterator[Service]:
     """The service that runs on ``folder``; raises :class:`NotRunning`."""
-    connection = read_connection(folder)
-    if connection is None or entry not in connection["entries"] or not _is_alive(connection.get("pid")):
+    connection = find_running(folder)
+    if connection is None or entry not in connection["entries"]:
         raise NotRunning(folder)
     timeout = httpx.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS)
     # Straight to loopback: a proxy from the environment would see the credential.

@@ -16,7 +16,7 @@ from rich.markdown import Markdown
 from rich.rule import Rule
 from rich.text import Text
 
-from apps.access.services.local import CONNECTION_FILE, read_connection
+from apps.access.connection import CONNECTION_FILE, read_connection
 from apps.core.errors import ErrorCode, LoomError
 from apps.looms.checking.operator_settings import variable
 from apps.looms.domain.answers import in_wire_form

@@ -8,10 +8,10 @@ import os
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from django.contrib.auth import get_user_model
 
+from apps.access.connection import CONNECTION_FILE, read_connection
 from apps.access.domain import tokens
 from apps.access.domain.entries import MCP_ENTRIES
 from apps.access.models import Credential, Project
@@ -19,7 +19,6 @@ from apps.access.services.credentials import create_credential, is_live
 from apps.access.services.projects import ensure_default_project
 from apps.core.caller import Source
 
-CONNECTION_FILE = "connection.json"
 OPERATOR = "operator"
 
 
@@ -46,15 +45,6 @@ class LocalAccess:
         with os.fdopen(descriptor, "w") as file:
             json.dump(body, file, indent=2)
         fresh.replace(target)
-
-
-def read_connection(folder: Path) -> dict[str, Any] | None:
-    """The connection file's content, or ``None`` when there is none that can be used."""
-    try:
-        body = json.loads((folder / CONNECTION_FILE).read_text())
-    except (OSError, ValueError):
-        return None
-    return body if isinstance(body, dict) and isinstance(body.get("entries"), dict) else None
 
 
 def prepare_local_access(folder: Path, *, now: dt.datetime) -> LocalAccess:
