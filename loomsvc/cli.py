@@ -43,8 +43,12 @@ def main() -> None:
     if command in ("up", "demo", "migrate"):
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    from django.core.management import execute_from_command_line
+    from django.core.management import execute_from_command_line, load_command_class
 
+    if command == "mcp_proxy":
+        # A client waits for it at each start, and it needs neither apps nor ledger.
+        load_command_class("apps.mcp", command).run_from_argv(sys.argv)
+        return
     import loomsvc.celery  # noqa: F401 (a command that makes something due rings with this application)
 
     execute_from_command_line(sys.argv)

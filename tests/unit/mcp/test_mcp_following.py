@@ -51,8 +51,8 @@ class Told:
     """A service that shows one view after the other, and takes answers."""
 
     views: list[Any]
-    #: Runs per page of `list_runs`.
-    pages: list[list[dict[str, Any]]] = field(default_factory=list)
+    #: What `list_runs` filters.
+    runs: list[dict[str, Any]] = field(default_factory=list)
     refusal: LoomError | None = None
     answered: dict[str, Any] | None = None
     calls: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
@@ -62,9 +62,7 @@ class Told:
         if tool == "status":
             return {"service": {"instanceId": "the-instance"}}
         if tool == "list_runs":
-            page = int(arguments.get("cursor", 0))
-            more = {"nextCursor": str(page + 1)} if page + 1 < len(self.pages) else {}
-            return {"runs": self.pages[page], **more}
+            return {"runs": [run for run in self.runs if run["status"] == arguments.get("status", run["status"])]}
         if tool == "answer_ask" and self.refusal is not None:
             raise self.refusal
         present = self.views.pop(0) if tool == "get_run" else self.views[0]
@@ -204,14 +202,14 @@ def test_the_newest_run_of_the_list_that_has_not_ended_is_followed_with_the_filt
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     older = view("running") | {"runId": "00000000-0000-7000-8000-000000000000"}
-    service = Told([view("completed")], pages=[[], [older], [ASKS], []])
+    service = Told([view("completed")], runs=[view("failed"), older, ASKS])
     code, _, _ = command(monkeypatch, service, "list_runs", "--loom-name", "trial", "--limit", "2", "--follow")
     assert code == 0
     assert service.called("list_runs") == [
         {"loomName": "trial", "limit": 1, "status": status} for status in ("queued", "running", "waiting", "paused")
     ]
     assert service.called("get_run") == [{"runId": RUN_ID}]
-    code, _, err = command(monkeypatch, Told([], pages=[[]] * 4), "list_runs", "--follow")
+    code, _, err = command(monkeypatch, Told([], runs=[view("failed")]), "list_runs", "--follow")
     assert code == 1
     assert "has not ended" in err
 
