@@ -23,7 +23,7 @@ from apps.core import json_text
 from apps.core.errors import ErrorCode, LoomError
 from apps.mcp.client import NOT_TAKEN, NotRunning
 from apps.mcp.jsonrpc import RequestId, RpcError, text_of
-from apps.mcp.protocol import SESSION_HEADER
+from apps.mcp.protocol import METHOD_HEADER, SESSION_HEADER
 from apps.mcp.stdio import Line, on_one_line
 
 logger = logging.getLogger("loomsvc.mcp.proxy")
@@ -90,7 +90,8 @@ class Upstream:
             if not _is_events(response):
                 return Answer(await _take_body(response, stream, emit), session_id)
             await _take_events(response, stream, emit)
-        for _ in range(_RESUMPTIONS):
+        # The stateless era takes no stream up again.
+        for _ in range(0 if METHOD_HEADER in headers else _RESUMPTIONS):
             if stream.answer is not None or not stream.last_event_id:
                 break
             await anyio.sleep(stream.pause)

@@ -138,6 +138,20 @@ class Up:
             time.sleep(0.02)
         return run
 
+    def until_asked(self) -> None:
+        """Wait until clients have sent what nobody has read: the service is stopped, and reads none."""
+        port = int(self.connection["url"].rpartition(":")[2])
+
+        def unread() -> int:
+            rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+            established = (row for row in rows if row[3] == "01" and int(row[1].rpartition(":")[2], 16) == port)
+            return sum(int(row[4].rpartition(":")[2], 16) for row in established)
+
+        deadline = time.monotonic() + 30
+        while not unread():
+            assert time.monotonic() < deadline, "the request never went out"
+            time.sleep(0.05)
+
     def stop(self, number: int = signal.SIGTERM) -> tuple[int, float]:
         """Signal it; its exit code, and seconds until it had ended."""
         began = time.monotonic()

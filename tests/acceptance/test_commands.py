@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from pathlib import Path
 
@@ -272,13 +271,6 @@ def test_no_service_is_said_in_one_line_with_the_cure(tmp_path: Path, services: 
     assert up.command("list_runs").returncode == 3
 
 
-def unread_bytes(port: int) -> int:
-    """Bytes that clients have sent to a port of this machine and nobody has read: a stopped service reads none."""
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    established = (row for row in rows if row[3] == "01" and int(row[1].rpartition(":")[2], 16) == port)
-    return sum(int(row[4].rpartition(":")[2], 16) for row in established)
-
-
 @pytest.mark.rule("E6", "FR-F1")
 def test_a_service_that_dies_amid_a_call_leaves_an_identity_to_ask_with(services: Services, tmp_path: Path) -> None:
     up = services.up(tmp_path / "data")
@@ -288,10 +280,7 @@ def test_a_service_that_dies_amid_a_call_leaves_an_identity_to_ask_with(services
          "--service-instance-id", up.events[-1]["serviceInstanceId"]],
         cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    deadline = time.monotonic() + 30
-    while not unread_bytes(int(up.connection["url"].rpartition(":")[2])):
-        assert time.monotonic() < deadline, "the request never went out"
-        time.sleep(0.05)
+    up.until_asked()
     up.process.kill()
     _, err = asking.communicate(timeout=20)
     assert asking.returncode == 1
