@@ -41,4 +41,5 @@ class Command(ServiceCommand):
 
     def _explain(self, text: str) -> None:
         """Beside the result, so that this alone can go to a file."""
+        self.stdout.flush()
         self.stderr.write(text, style_func=str)
