@@ -191,12 +191,12 @@ def test_no_service_is_said_at_each_request_until_one_runs(live: Live, tmp_path:
         assert client.ask("tools/list")["result"]["tools"]
 
 
-def test_a_dead_services_file_and_a_closed_port_are_no_service(tmp_path: Path) -> None:
+def test_a_dead_services_file_and_a_closed_port_are_no_service(live: Live, tmp_path: Path) -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     with proxied(tmp_path) as client:
-        connect(tmp_path, 9, pid=dead.pid)
-        assert "No loomsvc runs" in client.ask("ping")["error"]["message"]
+        connect(tmp_path, live.port, entries=entries(live), pid=dead.pid)
+        assert "No loomsvc runs" in client.ask("ping")["error"]["message"], "whoever has its port is somebody else"
         connect(tmp_path, 9)
         assert "No loomsvc runs" in client.ask("ping")["error"]["message"]
         (tmp_path / "connection.json").write_text("{")
@@ -235,6 +235,17 @@ def test_a_credential_that_is_no_longer_taken_is_said_and_not_shown(
     assert "loomsvc up" in answer["error"]["message"]
     assert "was not delivered" in caplog.text
     assert TOKEN not in line.decode() + caplog.text
+
+
+@pytest.mark.rule("N2")
+def test_a_proxy_of_the_environment_never_sees_the_credential(
+    live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    connect(tmp_path, live.port, entries=entries(live))
+    with proxied(tmp_path) as client:
+        assert client.ask("ping")["result"] == {}
 
 
 def test_requests_under_way_are_given_up_when_the_client_leaves(client: Proxied) -> None:
