@@ -67,8 +67,17 @@ def test_there_is_no_shell_and_the_folder_is_the_working_folder(tmp_path: Path) 
     assert os.listdir(tmp_path) == []
 
 
-def test_nothing_can_be_typed_in(tmp_path: Path) -> None:
-    assert run(tmp_path, "import sys; print(repr(sys.stdin.read()))").output == "''\n"
+def test_what_is_typed_at_the_service_does_not_reach_a_check(tmp_path: Path) -> None:
+    (tmp_path / "typed").write_text("typed")
+    terminal = os.dup(0)
+    try:
+        with open(tmp_path / "typed") as typed:
+            os.dup2(typed.fileno(), 0)
+        result = run(tmp_path, "import os, sys; print(repr(sys.stdin.read()), os.getsid(0) == os.getpid())")
+    finally:
+        os.dup2(terminal, 0)
+        os.close(terminal)
+    assert result.output == "'' True\n"
 
 
 @pytest.mark.rule("K18")
@@ -126,6 +135,18 @@ def test_a_flood_of_output_is_read_and_only_its_end_kept(tmp_path: Path) -> None
     assert result.output.endswith("x\nthe end\n")
     assert len(result.output) == checks.MAX_OUTPUT
     assert result.left_out == megabytes * 1024 * 1024 + len("the end\n") - checks.MAX_OUTPUT
+
+
+def test_what_is_printed_last_is_kept_even_if_nobody_has_looked_before_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def looks_away(process: Any, printed: Any, **_: Any) -> bool:
+        os.set_blocking(process.stdout.fileno(), False)
+        process.wait()
+        return False
+
+    monkeypatch.setattr(checks, "_watch", looks_away)
+    assert run(tmp_path, "print('the only word')").output == "the only word\n"
 
 
 def test_an_endless_flood_is_past_its_time(tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def test_the_largest_values_that_can_come_about_fit_into_what_is_kept() -> None:
         "the manifest filed": size(*largest_files(), paths, paths, WIDE * 4000),
         "the report filed": report,
         "read_wish": size(WIDE * 10_000) + 2 * document + size(answers, notes),
+        "read_file": size(WIDEST * workspace.MAX_FILE_BYTES),
         "read_assignment": 3 * document + size(notes),
         "read_task": 2 * document + size(*largest_checks()) + report,
         "read_case": 2 * document + size(paths, *largest_results(), notes, WIDE * 4000),

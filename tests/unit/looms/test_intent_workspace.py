@@ -190,6 +190,14 @@ def test_a_folder_that_is_none_is_refused(given: str, why: str, folder: Path) ->
         pytest.fail("It was opened.")
 
 
+@pytest.mark.parametrize("given", ["sub", "./sub", ".", "{inside}/sub\0"], ids=ascii)
+def test_only_an_absolute_path_names_a_folder(given: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    roots = [folder.resolve()]
+    with pytest.raises(Refused, match="absolute path"), workspace.opened(given.format(inside=folder), roots):
+        pytest.fail("It was opened.")
+
+
 def test_nothing_is_allowed_unless_the_operator_says_so(folder: Path) -> None:
     with pytest.raises(Refused, match="set LOOM_INTENT_ROOTS"), workspace.opened(str(folder), []):
         pytest.fail("It was opened.")
@@ -230,6 +238,8 @@ def test_writing_the_same_again_touches_nothing(folder: Path) -> None:
         assert (folder / "b.txt").stat().st_ino == inode
         workspace.write_text(here, "b.txt", "bb")
         assert (folder / "b.txt").stat().st_ino != inode
+        workspace.write_text(here, "b.txt", "b")
+        assert (folder / "b.txt").read_text() == "b"
 
 
 def test_permissions_stay_and_new_files_cannot_be_executed(folder: Path) -> None:

@@ -16,7 +16,8 @@ from loomsvc.authoring import ToolError
 from .schemas import File
 
 MAX_FILES = 1000
-MAX_FILE_BYTES = 256 * 1024
+#: A Tool's answer may have 1 MiB, and one byte may become six of JSON.
+MAX_FILE_BYTES = 128 * 1024
 MAX_FOLDER_BYTES = 64 * 1024 * 1024
 MAX_PATH_BYTES = 120
 MAX_DEPTH = 10
