@@ -10,57 +10,62 @@ from apps.core.contracts import Contract, UuidText
 from apps.runs.contracts import CursorView, PendingAgentCall
 
 ClientId = Annotated[str, Field(min_length=1, max_length=512)]
+CallId = Annotated[UuidText, Field(description="`pendingAgentCall.id` of the Run.")]
+# Objects, not any JSON: what has no type in a schema, many clients send as a text.
+JsonObject = dict[str, Any]
 
 
 class TaskReference(Contract):
     """An agent call: the Run, and the `pendingAgentCall.id` that it shows."""
 
     run_id: UuidText
-    call_id: UuidText
+    call_id: CallId
 
 
 class CallReference(Contract):
     """An agent call."""
 
-    call_id: UuidText
+    call_id: CallId
 
 
 class ClaimAgentCall(TaskReference):
     """Claim an agent call; keep `claimId` to reconnect."""
 
-    claim_id: ClientId
+    claim_id: Annotated[ClientId, Field(description="A unique text of your own, kept for as long as the task is open.")]
 
 
 class OwnedReference(TaskReference):
     """An agent call that the caller has claimed."""
 
-    owner_token: ClientId
+    owner_token: Annotated[ClientId, Field(description="What claim_agent_call gave you. Show it to nobody.")]
 
 
 class CallAgentTool(OwnedReference):
     """Run one Tool of the task."""
 
-    tool_call_id: ClientId
-    tool_id: Annotated[str, Field(min_length=1, max_length=200)]
-    input: Any
+    tool_call_id: Annotated[
+        ClientId, Field(description="A new text of your own for each call; the same to repeat one.")
+    ]
+    tool_id: Annotated[str, Field(min_length=1, max_length=200, description="`id` of one of `task.tools`.")]
+    input: Annotated[JsonObject, Field(description="What fits that Tool's inputSchema; {} where it takes nothing.")]
 
 
 class ReadAgentAsset(OwnedReference):
     """Read one asset of the task's Skills."""
 
-    asset_id: Annotated[str, Field(min_length=1, max_length=1024)]
+    asset_id: Annotated[str, Field(min_length=1, max_length=1024, description="`id` of an asset in `task.skills`.")]
 
 
 class CompleteAgentCall(OwnedReference):
     """Submit the final output."""
 
-    result: Any
+    result: Annotated[JsonObject, Field(description="What fits `task.outputSchema`, its `outcome` included.")]
 
 
 class FailAgentCall(OwnedReference):
     """Give up the task; the Run fails."""
 
-    message: Annotated[str, Field(min_length=1, max_length=4096)]
+    message: Annotated[str, Field(min_length=1, max_length=4096, description="Why, for the people who read the Run.")]
 
 
 class AssetReference(Contract):

@@ -45,8 +45,10 @@ GET_AGENT_CALL = register(
         name="get_agent_call",
         title="Look at an agent call",
         description=(
-            "The task of a Run's `pendingAgentCall` (its id is `callId`) and the receipts of Tool calls made so far. "
-            "It claims nothing. `pending` and `task` are null once the call is closed; `closedAs` then says how."
+            "Look at a Run's `pendingAgentCall` without claiming it: its task, whether somebody has claimed it "
+            "(`pending.phase`), and the toolCallIds used so far with what became of them. Once it is closed, "
+            "`pending` and `task` are null and `closedAs` says how; only `completed` means that a result was "
+            "accepted."
         ),
         input=contracts.TaskReference,
         output=contracts.AgentCallFound,
@@ -60,9 +62,12 @@ CLAIM_AGENT_CALL = register(
         name="claim_agent_call",
         title="Claim an agent call",
         description=(
-            "Take a Run's `pendingAgentCall` as yours. Make one unique `claimId` and keep it: sent again, from "
-            "another process too, it returns the same task and the same private `ownerToken`. Somebody else's claim "
-            "is CONFLICT."
+            "Take a Run's `pendingAgentCall` as yours, under a `claimId` that you make and keep. Returns the `task`, "
+            "and a private `ownerToken` for the other Tools. Then do what `task.instructions` say, with `task.skills` "
+            "to draw on: run `task.tools` with call_agent_tool, read assets with read_agent_asset, and submit what "
+            "fits `task.outputSchema` with complete_agent_call. Sent again with the same `claimId`, from another "
+            "process too, it returns the same. CONFLICT: somebody else has it, or it is closed; leave it, and read "
+            "the Run with get_run."
         ),
         input=contracts.ClaimAgentCall,
         output=contracts.Claimed,
@@ -76,10 +81,14 @@ CALL_AGENT_TOOL = register(
         name="call_agent_tool",
         title="Run a Tool of the task",
         description=(
-            "Run one Tool that your claimed task declares, with `input` as its inputSchema asks. One at a time. Make "
-            "a new `toolCallId` for each call and keep it: the same id with the same input returns the receipt (and "
-            "output) without running again. `failed`: read the error and go on. `indeterminate`: it was cut off and "
-            "is not run again; look before you go on under a new id."
+            "Run one of `task.tools` of your claimed task; they are not Tools of this server and run in no other way. "
+            "One at a time; wait for the answer. `receipt.status` completed: `output` has the result. running: repeat "
+            "the call unchanged. indeterminate: it was cut off and is not run again; look what it did, then go on "
+            "under a new `toolCallId`. After a lost answer repeat the call unchanged: the same `toolCallId` with the "
+            "same input gives its receipt and output and runs nothing. Errors: INVALID_REQUEST, nothing ran: correct "
+            "every issue. TOOL_FAILED: the Tool refused, and its receipt is failed; read the message and try another "
+            "way under a new `toolCallId`. BUSY: another one still runs. TOOLS_CLOSED or CAPACITY: submit your "
+            "result. CONFLICT: this `toolCallId` is used, or the task is over."
         ),
         input=contracts.CallAgentTool,
         output=contracts.ToolCalled,
@@ -96,7 +105,8 @@ READ_AGENT_ASSET = register(
         name="read_agent_asset",
         title="Read an asset of the task",
         description=(
-            "A file that a Skill of your claimed task lists among its assets, as text or base64, up to 1 MiB."
+            "Read a file that a Skill of your claimed task lists in `assets`: `content` as text, or as base64 where "
+            "`encoding` says so. Up to 1 MiB."
         ),
         input=contracts.ReadAgentAsset,
         output=contracts.AssetFound,
@@ -110,9 +120,11 @@ COMPLETE_AGENT_CALL = register(
         name="complete_agent_call",
         title="Submit the task's result",
         description=(
-            "Submit the final output of your claimed task once all Tools have finished: `result` is JSON that fits "
-            "the task's `outputSchema`, with an `outcome` that the Step routes. An invalid one lists every issue and "
-            "leaves the call yours. Repeating it unchanged answers the same. Then follow the Run with get_run."
+            "Submit the result of your claimed task, once its Tools have finished; also after an end Tool, which "
+            "submits nothing by itself. INVALID_REQUEST lists every issue with its pointer and leaves the task yours: "
+            "correct all of them and submit again. Repeated unchanged it answers the same. Then follow the Run with "
+            "get_run: what it waits for next may be another task, with an id and a claim of its own, or a question to "
+            "your human."
         ),
         input=contracts.CompleteAgentCall,
         output=contracts.Closed,
@@ -126,8 +138,8 @@ FAIL_AGENT_CALL = register(
         name="fail_agent_call",
         title="Give up the task",
         description=(
-            "End your claimed task without a result, saying why. The Run fails, so use it only when the task cannot "
-            "be done."
+            "Give up your claimed task. The Run fails for good, so use it only when the task cannot be done, and not "
+            "after an error that you can correct."
         ),
         input=contracts.FailAgentCall,
         output=contracts.Closed,

@@ -18,32 +18,39 @@ def instructions_for(endpoints: Iterable[Endpoint[Any, Any]]) -> str:
 
 
 def _sentences(listed: dict[str, Endpoint[Any, Any]]) -> Iterator[str]:
-    yield "loomsvc runs Looms: workflows of Code and Agent Steps on a durable ledger.\n"
+    yield "loomsvc runs Looms: workflows of Code and Agent Steps.\n"
     yield (
-        "Start: call status and keep service.instanceId; list_looms shows what can run and each inputSchema; no Agent "
+        "Start: call status and keep service.instanceId; list_looms shows what can run and each inputSchema. No Agent "
         "Step runs while status says ready: false."
     )
     writes = ", ".join(name for name, endpoint in listed.items() if _is_admitted(endpoint))
     yield (
         f"Writes ({writes}) take serviceInstanceId and an operationId: a new UUID for each intent. Keep it. After a "
         "lost answer repeat the call with the same operationId, parameters and entry, or ask get_operation and "
-        "find_run; it is never applied twice. Receipts: accepted means admitted, not finished; rejected means not "
-        "applied; indeterminate means effects are uncertain: do not submit anew. instance_changed or "
-        "INSTANCE_CHANGED: read status again, never replay."
+        "find_run; it is never applied twice. Receipts: accepted means admitted, not finished; rejected, not applied; "
+        "indeterminate, effects are uncertain: do not submit anew. instance_changed or INSTANCE_CHANGED: read status "
+        "again, never replay."
     )
-    yield "Follow a Run with get_run; its results name Artifacts and Records, read with get_artifact and get_record."
+    yield (
+        "Then poll get_run until the Run is completed, failed or cancelled. get_artifact and get_record read its "
+        "results. While it is waiting:"
+    )
     ways = "use interact, or show it" if "interact" in listed else "show it"
     yield (
-        f"A waiting Run's pendingAction is a question to your human: {ways} and pass on their words with answer_ask. "
+        f"- pendingAction (id: actionId) is a question to your human: {ways} and pass on their words with answer_ask. "
         "Never answer for them; dismissal leaves the Run waiting."
     )
-    yield "resume_run needs expectedRevision: the revision of the paused Run you saw."
     if "claim_agent_call" in listed:
         yield (
-            "pendingAgentCall is a task for you: claim_agent_call with a stable unique claimId gives instructions and "
-            "ownerToken (private). Run its Tools one by one with call_agent_tool, each under its own toolCallId; then "
-            "complete_agent_call with JSON that fits outputSchema, or fail_agent_call."
+            "- pendingAgentCall (id: callId) is a task for you. claim_agent_call under your own claimId gives it and a "
+            "private ownerToken. Run its Tools one by one with call_agent_tool, each call under its own toolCallId; "
+            "read_agent_asset reads its files. complete_agent_call ends it, an end Tool does not; fail_agent_call "
+            "fails the Run. After a lost answer repeat the call with the same ids. Claimed by others, or over after "
+            "a restart: leave it."
         )
+    else:
+        yield "- pendingAgentCall is a task that an agent has at another entry: leave it."
+    yield "A paused Run moves by resume_run only; expectedRevision is the revision you saw."
     if "run_agent" in listed:
         yield (
             "Background agents: list_models before run_agent; follow setup_url when a key is missing; keep id and "

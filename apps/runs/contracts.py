@@ -10,6 +10,7 @@ from apps.core.contracts import Contract, Cursor, PageLimit, UuidText
 from apps.ledger.contracts import EventView, Identity, Receipt
 
 LoomName = Annotated[str, Field(min_length=1, max_length=64)]
+ActionId = Annotated[UuidText, Field(description="`pendingAction.id` of the Run.")]
 StatusName = Literal["queued", "running", "waiting", "paused", "completed", "failed", "cancelled"]
 
 
@@ -120,7 +121,7 @@ class RunLoom(Identity):
     """Start a Run of a Loom's newest Release."""
 
     loom_name: LoomName
-    input: Any
+    input: Annotated[Any, Field(description="JSON that fits the Loom's inputSchema; not a text that holds it.")]
 
 
 class GetRun(Contract):
@@ -168,14 +169,16 @@ class ResumeRun(SteerRun):
 class AnswerAsk(SteerRun):
     """Answer the Action that a Run waits for."""
 
-    action_id: UuidText
-    answer: Any
+    action_id: ActionId
+    answer: Annotated[
+        Any, Field(description="A list for questions, an object for a confirmation; not a text that holds it.")
+    ]
 
 
 class Interact(SteerRun):
     """Put the Action that a Run waits for to the human."""
 
-    action_id: UuidText
+    action_id: ActionId
 
 
 class OperationResult(Contract):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
 
 from django.db import transaction
 
@@ -80,17 +79,17 @@ def _owned(caller: Caller, request: contracts.OwnedReference) -> AgentCall:
     return call
 
 
-def _check_result(loom: LoadedLoom, call: AgentCall, result: Any) -> None:
+def _check_result(loom: LoadedLoom, call: AgentCall, result: contracts.JsonObject) -> None:
     """The output schema first, then the Step's routes; pointers start at ``/result``."""
     issues = task_in(loom, call).check_output(result)
     if not issues:
-        outcome = result.get("outcome") if isinstance(result, dict) else None
+        outcome = result.get("outcome")
         routes = loom.graph.step(call.stage, call.step).on
         if outcome not in routes:
             issues = [Issue("choice", "/outcome", f"Use an outcome that this Step routes: {', '.join(routes)}.")]
     if issues:
         raise invalid_request(
-            "the output schema of the task", [Issue(i.code, f"/result{i.path}", i.suggestion) for i in issues]
+            "the task's outputSchema", [Issue(i.code, f"/result{i.path}", i.suggestion) for i in issues]
         )
 
 

@@ -97,9 +97,7 @@ def _declared(loom: LoadedLoom, call: AgentCall, request: contracts.CallAgentToo
         )
     issues = check_arguments(tool, request.input)
     if issues:
-        raise invalid_request(
-            f"the input of Tool {tool.id}", [Issue(i.code, f"/input{i.path}", i.suggestion) for i in issues]
-        )
+        raise invalid_request(f"Tool {tool.id}", [Issue(i.code, f"/input{i.path}", i.suggestion) for i in issues])
     return tool
 
 

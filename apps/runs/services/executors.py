@@ -47,7 +47,7 @@ def not_ready_message(kind: ExecutorKind, reason: str | None) -> str:
     if kind is ExecutorKind.SERVICE_MODEL:
         return (
             "Agent Steps that start at this Entry need a model of the service, and none is configured. "
-            "Looms of Code Steps run."
+            "Started at /mcp, they are done by the agent that is connected there. Looms of Code Steps run."
         )
     return (
         "Agent Steps that start at this Entry need the external agent protocol, which this service does not have yet. "
