@@ -184,6 +184,11 @@ def test_python_is_the_one_that_runs_the_service() -> None:
     assert checks.program("python", "python") == sys.executable
 
 
+def test_programs_are_told_by_the_names_that_checks_call_them_by() -> None:
+    assert list(checks.programs(os.pathsep.join(["/opt/bin/other", "", "tool"]))) == ["other", "tool"]
+    assert checks.programs("") == {}
+
+
 def test_a_program_is_found_by_its_name_or_where_the_operator_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

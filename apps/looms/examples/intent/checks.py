@@ -33,9 +33,14 @@ _LAST_BLOCKS = 32
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
+def programs(commands: str) -> dict[str, str]:
+    """What LOOM_INTENT_COMMANDS allows, by the name that a check calls it by."""
+    return {Path(entry).name: entry for entry in commands.split(os.pathsep) if entry.strip()}
+
+
 def program(name: str, commands: str) -> str:
-    """The path of a program that LOOM_INTENT_COMMANDS allows.  ``python`` is the one that runs the service."""
-    allowed = {Path(entry).name: entry for entry in commands.split(os.pathsep) if entry.strip()}
+    """The path of a program that is allowed.  ``python`` is the one that runs the service."""
+    allowed = programs(commands)
     if name not in allowed:
         names = ", ".join(sorted(allowed)) or "none"
         raise Refused(f"LOOM_INTENT_COMMANDS does not allow the program {name!r}; allowed: {names}.")

@@ -66,7 +66,8 @@ class Request(Short):
     folder: str = Field(
         min_length=1,
         max_length=4096,
-        description="Absolute path of the folder to write into, on the service's machine. It must exist.",
+        description="Absolute path of the folder to write into, on the service's machine. It must exist, in a place "
+        "that the operator allows.",
     )
     checks: list[Command] = Field(
         default=[],

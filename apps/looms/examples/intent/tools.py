@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from loomsvc.authoring import ToolCall, ToolError, tool
 
 from . import filed, workspace
-from .checks import program
+from .checks import program, programs
 from .implementation import Building
 from .schemas import (
     Check,
@@ -119,11 +119,11 @@ def save_specification(call: ToolCall[Specifying], specification: Specification)
 
 
 class Assignment(BaseModel):
-    """What to plan. ``given_checks`` will run in any case."""
+    """What to plan. ``given_checks`` will run in any case; ``programs`` are all that a check may call."""
 
     specification: Specification
     given_checks: list[Command]
-    programs: str
+    programs: list[str]
     notes: list[str]
     plan: Plan | None
 
@@ -135,7 +135,7 @@ def read_assignment(call: ToolCall[Solving, Request, Settings]) -> Assignment:
     return Assignment(
         specification=filed.specification(call),
         given_checks=call.input.checks,
-        programs=call.settings.commands or "none: plan no checks",
+        programs=sorted(programs(call.settings.commands)),
         notes=call.state.notes,
         plan=call.state.plan,
     )
@@ -231,8 +231,8 @@ class Case(BaseModel):
 
 @tool
 def read_case(call: ToolCall[Validating, Request]) -> Case:
-    """Read the specification, the plan, what the developer says of the work, which files the last round wrote,
-    and the results of the checks, all of which passed. Call this first."""
+    """Read the specification, the plan, what the developer says of the work, which files the last round wrote
+    (in a repair these are not all), and the results of the checks, all of which passed. Call this first."""
     manifest = filed.manifest(call)
     return Case(
         specification=filed.specification(call),
