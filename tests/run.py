@@ -15,7 +15,11 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PURE = ["tests/unit", "tests/architecture", "tests/docs/test_docs_pages.py", "tests/docs/test_docs_looms.py"]
+PURE = [
+    "tests/unit",
+    "tests/architecture",
+    *(f"tests/docs/test_docs_{name}.py" for name in ("pages", "looms", "intent", "transcripts")),
+]
 LEDGER = ["tests/integration", "tests/faces"]
 ACCEPTANCE = ["tests/acceptance", "tests/docs/test_docs_shown.py"]
 

@@ -6,6 +6,7 @@ every command must end as shown and print what is shown.
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -14,11 +15,15 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from docs_pages import PAGES, ROOT, Block, Command, blocks, commands, differences, name_of
+from docs_transcripts import Names, play
+
+from tests.acceptance.scripted_agent import Client, drive
 
 #: Seconds for one command, and for a service to be ready.
 PATIENCE = 60
@@ -48,6 +53,7 @@ class Reader:
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONIOENCODING": "utf-8",
         }
+        self.names: Names = {}
         self._service: subprocess.Popen[bytes] | None = None
         self._log = folder.parent / f"{folder.name}.log"
 
@@ -103,6 +109,21 @@ class Reader:
             time.sleep(0.05)
         return 1, self._log.read_text(encoding="utf-8")
 
+    def session(self, act: Callable[[Client], Coroutine[Any, Any, None]]) -> None:
+        """A session of the official client at ``/mcp``."""
+        connection = json.loads((self.folder / ".loomsvc" / "connection.json").read_text(encoding="utf-8"))
+        entry = connection["entries"]["agent_ide"]
+        drive(connection["url"] + entry["path"], entry["token"], act)
+
+    def exchange(self, block: Block) -> None:
+        """Make the calls that a transcript shows; the names of what came are variables of the shell too."""
+
+        async def act(client: Client) -> None:
+            await play(block.text, client.call, self.names)
+
+        self.session(act)
+        self.variables.update(self.names)
+
     def stop(self) -> None:
         if self._service is not None:
             self._service.send_signal(signal.SIGINT)
@@ -132,6 +153,8 @@ def follow(reader: Reader, page: Path) -> None:
     for block in blocks(page):
         if block.file:
             reader.write(block)
+        elif block.language == "transcript":
+            reader.exchange(block)
         elif block.language == "console":
             shown = commands(block)
             for number, command in enumerate(shown, start=1):
@@ -160,6 +183,57 @@ def test_a_guide_can_be_followed_beside_a_running_service(page: Path, guided: Re
     follow(guided, page)
 
 
+def task_of_the_agent(reader: Reader) -> dict[str, str]:
+    """A task of a Run of the Loom that the page about agents shows."""
+    for block in blocks(GUIDES / "work-as-an-agent.md"):
+        if block.file:
+            reader.write(block)
+    found: dict[str, str] = {}
+
+    async def act(client: Client) -> None:
+        run = await client.at_rest(await client.start("headline", {"text": "The harbour bridge opens again today"}))
+        found.update(runId=run["runId"], callId=run["pendingAgentCall"]["id"])
+
+    reader.session(act)
+    return found
+
+
+@pytest.mark.rule("A2", "A3")
+def test_the_agent_that_is_shown_goes_on_where_it_was_killed(guided: Reader) -> None:
+    task = task_of_the_agent(guided)
+
+    async def begin(client: Client) -> None:
+        claimed = await client.call("claim_agent_call", **task, claimId=f"agent.py {task['callId']}")
+        owned = {**task, "ownerToken": claimed["ownerToken"]}
+        await client.call("call_agent_tool", **owned, toolCallId="read", toolId="read_text", input={})
+
+    guided.session(begin)
+    code, printed = guided.do(Command(0, f"python agent.py {task['runId']}", ()))
+    assert (code, "**The harbour bridge opens again**" in printed) == (0, True), printed
+
+    async def look(client: Client) -> None:
+        call = (await client.call("get_agent_call", **task))["agentCall"]
+        assert [(one["toolCallId"], one["status"]) for one in call["receipts"]] == [
+            ("read", "completed"), ("save 6", "failed"), ("save 5", "completed"),
+        ]  # fmt: skip
+
+    guided.session(look)
+
+
+@pytest.mark.rule("A2")
+def test_the_agent_that_is_shown_leaves_a_task_that_is_somebody_elses(guided: Reader) -> None:
+    task = task_of_the_agent(guided)
+
+    async def claim(client: Client) -> None:
+        await client.call("claim_agent_call", **task, claimId="somebody else")
+
+    guided.session(claim)
+    code, printed = guided.do(Command(0, f"python agent.py {task['runId']}", ()))
+    assert code != 0
+    assert "claimed already" in printed
+    assert "Traceback" not in printed
+
+
 @pytest.mark.parametrize("page", [page for page in SHOWN if not page.is_relative_to(GUIDES)], ids=name_of)
 def test_a_page_can_be_followed_from_an_empty_folder(page: Path, tmp_path: Path, tools: Path) -> None:
     (tmp_path / "reader").mkdir()
@@ -171,6 +245,10 @@ def test_a_page_can_be_followed_from_an_empty_folder(page: Path, tmp_path: Path,
 
 
 def test_the_pages_that_must_be_followed_have_commands() -> None:
-    assert {"README.md", "docs/tutorial/first-loom.md", "docs/how-to/connect-mcp.md", "docs/how-to/use-rest.md"} <= {
-        name_of(page) for page in SHOWN
-    }
+    assert {
+        "README.md",
+        "docs/tutorial/first-loom.md",
+        "docs/how-to/connect-mcp.md",
+        "docs/how-to/use-rest.md",
+        "docs/how-to/work-as-an-agent.md",
+    } <= {name_of(page) for page in SHOWN}
