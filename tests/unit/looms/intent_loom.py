@@ -21,6 +21,7 @@ pages: Any = import_module(LOOM.package, "pages")
 schemas: Any = import_module(LOOM.package, "schemas")
 specification: Any = import_module(LOOM.package, "specification")
 tools: Any = import_module(LOOM.package, "tools")
+validation: Any = import_module(LOOM.package, "validation")
 workspace: Any = import_module(LOOM.package, "workspace")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from apps.looms.trial import StepTrace
 from loomsvc.testing import AgentPlay, LoomRun, ToolUse, run_loom
-from tests.unit.looms.intent_loom import FOLDER, schemas, tools, workspace
+from tests.unit.looms.intent_loom import FOLDER, schemas, tools, validation, workspace
 
 SPECIFICATION = {
     "title": "A file",
@@ -115,6 +115,18 @@ def test_the_developer_reads_what_was_wrong_in_a_repair_and_nothing_old_before(t
     assert (second.rounds_left, second.report.verdict) == (0, "unfinished")
     assert second.specification.title == "A file"
     assert [file.path for file in second.plan.files] == ["a.txt"]
+
+
+@pytest.mark.parametrize(("ended", "verdict"), [("passed", "validated"), ("failed", "repair")])
+def test_a_good_judgement_does_not_outweigh_a_failed_check(ended: str, verdict: str, tmp_path: Path) -> None:
+    run = play(tmp_path, answers=[True, True], examine=[examined(is_met=True)])
+    result = {"command": ["x"], "purpose": "p", "exit_code": 0, "seconds": 0, "output": "", "left_out": 0}
+    state = validation.Validating.model_validate(
+        {"results": [{**result, "ended": ended}], "judgements": run.state["judgements"]}
+    )
+    results = SimpleNamespace(get=run.results.artifact_at)
+    step = SimpleNamespace(state=state, artifacts=results, input=SimpleNamespace(repairs=1))
+    assert validation._verdict(step) == verdict
 
 
 @pytest.mark.parametrize("repairs", [0, 2])
