@@ -20,7 +20,7 @@ from apps.access.connection import CONNECTION_FILE, read_connection
 from apps.core.errors import ErrorCode, LoomError
 from apps.looms.checking.operator_settings import variable
 from apps.looms.domain.answers import in_wire_form
-from apps.looms.scripts import PlayShape, ScriptShape, filled, read_script
+from apps.looms.scripts import ScriptShape, filled, read_script
 from apps.looms.sources import EXAMPLES
 from apps.mcp import child, official, views
 from apps.mcp.asking import ask
@@ -48,26 +48,13 @@ class Demo:
 
     @property
     def input(self) -> dict[str, Any]:
-        given: dict[str, Any] = _runnable(filled(self.script.input, self.files))
+        given: dict[str, Any] = filled(self.script.input, self.files)
         return given
 
     @property
-    def plays(self) -> dict[str, list[PlayShape]]:
-        """What the agents do, Step by Step and visit by visit."""
-        agents = self.script.model_dump(include={"agents"}, exclude_unset=True)["agents"]
-        return {step: [PlayShape.model_validate(_runnable(play)) for play in plays] for step, plays in agents.items()}
-
-    @property
     def environment(self) -> dict[str, str]:
-        """The settings of the Loom: it writes below ``files`` only and runs this Python only."""
-        return {variable(LOOM, "roots"): str(self.files), variable(LOOM, "commands"): sys.executable}
-
-
-def _runnable(value: Any) -> Any:
-    """``value`` with this interpreter's name in the place of ``python``, which need not be on the PATH."""
-    if isinstance(value, list):
-        return [Path(sys.executable).name if one == "python" else _runnable(one) for one in value]
-    return {name: _runnable(one) for name, one in value.items()} if isinstance(value, dict) else value
+        """The settings of the Loom: it writes below ``files`` only, and runs nothing but Python."""
+        return {variable(LOOM, name): filled(value, self.files) for name, value in self.script.settings.items()}
 
 
 def prepare(data: Path) -> Demo:
@@ -174,7 +161,7 @@ def _run(client: official.OfficialClient, demo: Demo, console: Console, answerin
                 raise
             raise LoomError(refusal.code, f"The answer was refused, and the Run waits: {refusal.message}") from None
 
-    agent = ScriptedAgent(client, demo.plays, console)
+    agent = ScriptedAgent(client, demo.script.agents, console)
     run_id = result["run"]["runId"]
     return follow(client, run_id, console=console, answering=answering, submit=submit, working=agent.work)
 
