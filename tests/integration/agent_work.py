@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
+
+from django.db import connection
 
 from apps.access.models import Project
 from apps.access.services.credentials import create_credential
-from apps.core import clock
+from apps.agents.contracts import CallAgentTool
+from apps.agents.domain.deciding import KnownToolCall
+from apps.agents.services import tool_calls
+from apps.agents.services.tool_calls import Started
+from apps.core import clock, json_text
 from apps.core.caller import Caller, Source
+from apps.looms.services.releases import load_release
+from apps.looms.tool_calls import ToolOutput
+from apps.runs.models import Run
 from tests.conftest import Service
 
 
@@ -84,3 +95,49 @@ def waiting_agent(service: Service, loom: str = "assist", *, claim: bool = True,
     if claim:
         assert agent.claim()["ownerToken"] == agent.token
     return agent
+
+
+def state_of(agent: Agent) -> Any:
+    """The State of the Stage that the agent works in."""
+    run = Run.objects.select_related("state").get(pk=agent.run_id)
+    assert run.state is not None
+    return run.state.data
+
+
+def in_thread(job: Any) -> tuple[threading.Thread, list[Any]]:
+    box: list[Any] = []
+
+    def body() -> None:
+        try:
+            box.append(job())
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    return thread, box
+
+
+def lingering(service: Service, tmp_path: Path) -> tuple[Agent, Path, threading.Thread, list[Any]]:
+    """An agent one of whose Tools is running until the returned gate is made."""
+    gate, mark = tmp_path / "gate", tmp_path / "mark"
+    agent = waiting_agent(service, gate=str(gate), mark=str(mark))
+    thread, box = in_thread(lambda: agent.tool("linger", "slow"))
+    while not mark.exists():
+        assert thread.is_alive(), box
+        thread.join(0.01)
+    return agent, gate, thread, box
+
+
+def begun_tool(agent: Agent, tool_call_id: str, **arguments: Any) -> tuple[Started, ToolOutput]:
+    """A call of the Tool ``add`` that has run and is about to settle, or never will if its process died."""
+    reference = {"runId": agent.run_id, "callId": agent.call_id, "ownerToken": agent.token}
+    given = {"toolCallId": tool_call_id, "toolId": "add", "input": arguments}
+    request = CallAgentTool.parse({**reference, **given})
+    asked = KnownToolCall("add", json_text.digest(arguments))
+    started = tool_calls._start(agent.caller, request, asked, is_end_tool=False, now=clock.now())
+    assert isinstance(started, Started)
+    loom = load_release(Run.objects.get(pk=agent.run_id).release_digest)
+    tool = loom.agents["work", "write"].tool("add")
+    assert tool is not None
+    return started, tool_calls._run(started, loom, tool, arguments)

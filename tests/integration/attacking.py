@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import uuid
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 
+from apps.agents.models import AgentCall
 from apps.core import clock
+from apps.ledger.models import Event, Operation
+from apps.results.models import Record
+from apps.runs.models import Run, StepAttempt
 from apps.runs.services.executing import execute
 from apps.runs.services.landing import SegmentResult, land
 from apps.runs.services.leasing import Leased, take_lease
@@ -43,6 +49,21 @@ def at_once(*bodies: Callable[[], None]) -> list[BaseException]:
         thread.join(30)
     assert not any(thread.is_alive() for thread in threads)
     return raised
+
+
+def meet(chance: random.Random, *bodies: Callable[[], Any], apart: float = 0.004) -> list[Any]:
+    """Begin all at once, each after a delay that is drawn; what each returned, in the order given."""
+    answers: list[Any] = [None] * len(bodies)
+    start = threading.Barrier(len(bodies))
+
+    def contend(number: int, delay: float) -> None:
+        start.wait()
+        threading.Event().wait(delay)
+        answers[number] = bodies[number]()
+
+    contenders = [partial(contend, number, chance.uniform(0, apart)) for number in range(len(bodies))]
+    assert at_once(*contenders) == []
+    return answers
 
 
 def begun(service: Service, **plan: Any) -> tuple[str, Leased]:
@@ -177,3 +198,71 @@ def landed_together(*steps: Leased) -> list[BaseException]:
         land([SegmentResult(steps[1], outputs[1])], now=clock.now())
 
     return at_once(first, second)
+
+
+def die_once(real: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
+    """``real``, whose first answer is lost: it did nothing, or everything."""
+    died: list[bool] = []
+
+    def dying(*arguments: Any, **keywords: Any) -> Any:
+        first = not died
+        died.append(True)
+        if first and before:
+            raise OperationalError("server closed the connection unexpectedly")
+        result = real(*arguments, **keywords)
+        if first:
+            raise OperationalError("server closed the connection unexpectedly")
+        return result
+
+    return dying
+
+
+def check_run(service: Service, run_id: str) -> None:
+    """What holds of every Run at every moment: the ledger's own evidence agrees with the view."""
+    run = Run.objects.get(pk=run_id)
+    stands_on = [run.pending_action_id is not None, run.pending_agent_call is not None]
+    assert sum(stands_on) == (run.status == "waiting")
+    assert (run.status == "running") == bool(run.lease_owner)
+    assert run.status != "queued" or run.due_at is not None
+    assert (run.status in ("completed", "failed", "cancelled")) == (run.finished_at is not None)
+    assert not (run.pause_requested and run.status in ("paused", "completed", "failed", "cancelled"))
+    check_calls(run)
+    events = list(Event.objects.filter(run_id=run_id).order_by("seq").values_list("seq", "at"))
+    assert [seq for seq, _ in events] == list(range(1, run.event_seq + 1))
+    times = [at for _, at in events]
+    assert times == sorted(times)
+    attempts = list(StepAttempt.objects.filter(run_id=run_id).order_by("step_seq").values_list("step_seq", flat=True))
+    assert attempts == list(range(run.step_seq))
+    landed = StepAttempt.objects.filter(run_id=run_id, boundary__isnull=False).order_by("step_seq")
+    assert list(landed.values_list("boundary", flat=True)) == list(range(1, run.boundary + 1))
+    assert Record.objects.filter(run_id=run_id).count() == len(run.record_ids)
+    for operation in Operation.objects.filter(run_id=run_id).exclude(kind="run"):
+        assert operation.status in ("accepted", "rejected")
+        grown = (operation.revision_after or 0) - (operation.revision_before or 0)
+        assert grown == (1 if operation.effect == "applied" else 0)
+
+
+def check_calls(run: Run) -> None:
+    """An open call is what its Run waits for; calls and receipts have the events of what became of them."""
+    events = list(Event.objects.filter(run_id=run.pk).order_by("seq").values_list("type", "data"))
+    open_calls = []
+    for call in AgentCall.objects.filter(run=run):
+        mine = [(kind, data) for kind, data in events if data.get("callId") == str(call.pk)]
+        expected = ["AgentCallOpened"] + ["AgentCallClaimed"] * bool(call.claim_digest)
+        expected += ["AgentCallClosed"] * bool(call.closed_as)
+        assert [kind for kind, _ in mine if kind.startswith("AgentCall")] == expected
+        if call.closed_as:
+            assert mine[-1][0] == "AgentCallClosed", "what became of its Tools comes before"
+            assert mine[-1][1]["closedAs"] == call.closed_as
+        else:
+            open_calls.append({"id": str(call.pk), "phase": "claimed" if call.claim_digest else "available"})
+        began = [data["toolCallId"] for kind, data in mine if kind == "ToolCallStarted"]
+        settled = {data["toolCallId"]: data["status"] for kind, data in mine if kind == "ToolCallSettled"}
+        receipts = dict(call.receipts.order_by("id").values_list("tool_call_id", "status"))
+        assert began == list(receipts)
+        assert len(began) == call.receipts_made
+        running = {tool for tool, status in receipts.items() if status == "running"}
+        assert {tool: status for tool, status in receipts.items() if tool not in running} == settled
+        assert len(running) <= (not call.closed_as)
+    pending = run.pending_agent_call
+    assert open_calls == ([] if pending is None else [{"id": pending["id"], "phase": pending["phase"]}])

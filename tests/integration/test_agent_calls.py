@@ -5,13 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import threading
 import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from apps.agents.models import AgentCall, ToolReceipt
 from apps.core import clock
@@ -22,7 +20,7 @@ from apps.results.models import Record
 from apps.runs.models import Run, StepAttempt
 from apps.runs.services.sweeping import sweep
 from tests.conftest import Service, caller_in
-from tests.integration.agent_work import Agent, agent_caller, waiting_agent
+from tests.integration.agent_work import Agent, agent_caller, lingering, state_of, waiting_agent
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -37,12 +35,6 @@ def paths(result: dict[str, Any]) -> list[str]:
 
 def event_types(run_id: str) -> list[str]:
     return list(Event.objects.filter(run_id=run_id).order_by("seq").values_list("type", flat=True))
-
-
-def state_of(agent: Agent) -> Any:
-    run = Run.objects.select_related("state").get(pk=agent.run_id)
-    assert run.state is not None
-    return run.state.data
 
 
 def everything(agent: Agent) -> tuple[Any, ...]:
@@ -502,31 +494,6 @@ def test_an_agent_step_past_its_timeout_fails_the_run_whoever_has_claimed_it(
     assert "90 s" in run["lastError"]["message"]
     assert agent.view()["closedAs"] == "failed"
     assert code(agent.complete(outcome="written", text="late")) == "CONFLICT"
-
-
-def in_thread(job: Any) -> tuple[threading.Thread, list[Any]]:
-    box: list[Any] = []
-
-    def body() -> None:
-        try:
-            box.append(job())
-        finally:
-            connection.close()
-
-    thread = threading.Thread(target=body)
-    thread.start()
-    return thread, box
-
-
-def lingering(service: Service, tmp_path: Path) -> tuple[Agent, Path, threading.Thread, list[Any]]:
-    """An agent one of whose Tools is running until the returned gate is made."""
-    gate, mark = tmp_path / "gate", tmp_path / "mark"
-    agent = waiting_agent(service, gate=str(gate), mark=str(mark))
-    thread, box = in_thread(lambda: agent.tool("linger", "slow"))
-    while not mark.exists():
-        assert thread.is_alive(), box
-        thread.join(0.01)
-    return agent, gate, thread, box
 
 
 @pytest.mark.rule("A3", "A8")

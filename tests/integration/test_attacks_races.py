@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import os
 import random
-import threading
 import uuid
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
 
 from apps.core import clock
 from apps.core.database import database_time_after
-from apps.ledger.models import Event, Operation
-from apps.results.models import Record
-from apps.runs.models import Run, StepAttempt
+from apps.runs.models import Run
 from apps.runs.services.executing import execute
 from apps.runs.services.landing import SegmentResult, land
 from apps.runs.services.leasing import take_lease
 from apps.runs.services.sweeping import sweep
 from tests.conftest import Service
-from tests.integration.attacking import (
-    at_once,
-    begun,
-)
+from tests.integration.attacking import begun, check_run, meet
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -88,20 +81,9 @@ def test_of_two_that_meet_at_one_run_the_loser_is_told_and_the_run_is_in_one_leg
     chance = random.Random(name)
     for number in range(int(os.environ.get("LOOMSVC_RACES", "3"))):
         run_id, bodies = race(service, name)
-        answers: list[Any] = []
-        start = threading.Barrier(2)
-        # Whose turn comes first is drawn, and by how much.
-        delays = [chance.uniform(0, 0.004), chance.uniform(0, 0.004)]
-
-        def contend(body: Callable[[], Any], delay: float, start: threading.Barrier, answers: list[Any]) -> None:
-            start.wait()
-            threading.Event().wait(delay)
-            answers.append(body())
-
-        contenders = [partial(contend, b, d, start, answers) for b, d in zip(bodies, delays, strict=True)]
-        assert at_once(*contenders) == [], (name, number)
+        answers = meet(chance, *bodies)
         errors = [a["error"]["code"] for a in answers if isinstance(a, dict) and "error" in a]
-        assert set(errors) <= {"CONFLICT", "INSTANCE_CHANGED"}, answers
+        assert set(errors) <= {"CONFLICT", "INSTANCE_CHANGED"}, (number, answers)
         check_run(service, run_id)
         if name in ("answer/answer", "resume/resume"):
             assert errors == ["CONFLICT"], "the first valid one wins, the other is told"
@@ -112,26 +94,3 @@ def test_of_two_that_meet_at_one_run_the_loser_is_told_and_the_run_is_in_one_leg
         service.work()
         check_run(service, run_id)
         assert service.run(run_id)["status"] in ("completed", "failed", "cancelled", "paused")
-
-
-def check_run(service: Service, run_id: str) -> None:
-    """What holds of every Run at every moment: the ledger's own evidence agrees with the view."""
-    run = Run.objects.get(pk=run_id)
-    assert (run.status == "waiting") == (run.pending_action_id is not None)
-    assert (run.status == "running") == bool(run.lease_owner)
-    assert run.status != "queued" or run.due_at is not None
-    assert (run.status in ("completed", "failed", "cancelled")) == (run.finished_at is not None)
-    assert not (run.pause_requested and run.status in ("paused", "completed", "failed", "cancelled"))
-    events = list(Event.objects.filter(run_id=run_id).order_by("seq").values_list("seq", "at"))
-    assert [seq for seq, _ in events] == list(range(1, run.event_seq + 1))
-    times = [at for _, at in events]
-    assert times == sorted(times)
-    attempts = list(StepAttempt.objects.filter(run_id=run_id).order_by("step_seq").values_list("step_seq", flat=True))
-    assert attempts == list(range(run.step_seq))
-    landed = StepAttempt.objects.filter(run_id=run_id, boundary__isnull=False).order_by("step_seq")
-    assert list(landed.values_list("boundary", flat=True)) == list(range(1, run.boundary + 1))
-    assert Record.objects.filter(run_id=run_id).count() == len(run.record_ids)
-    for operation in Operation.objects.filter(run_id=run_id).exclude(kind="run"):
-        assert operation.status in ("accepted", "rejected")
-        grown = (operation.revision_after or 0) - (operation.revision_before or 0)
-        assert grown == (1 if operation.effect == "applied" else 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from tests.integration.attacking import (
     at_once,
     begun,
     begun_loom,
+    die_once,
     end_backend,
     finished,
     lease,
@@ -35,23 +35,6 @@ from tests.integration.attacking import (
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def die_once(real: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
-    """``real``, whose first answer is lost: it did nothing, or everything."""
-    died: list[bool] = []
-
-    def dying(*arguments: Any, **keywords: Any) -> Any:
-        first = not died
-        died.append(True)
-        if first and before:
-            raise OperationalError("server closed the connection unexpectedly")
-        result = real(*arguments, **keywords)
-        if first:
-            raise OperationalError("server closed the connection unexpectedly")
-        return result
-
-    return dying
 
 
 @pytest.mark.rule("R6", "F10", "F11")
