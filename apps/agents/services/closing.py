@@ -54,7 +54,8 @@ def settle_activity(receipt: ToolReceipt) -> None:
     receipt.lease_expires_at = None
     receipt.save(update_fields=["lease_expires_at"])
     call = for_update(AgentCall.objects.filter(pk=receipt.call_id)).get()
-    if call.closed_as and call.receipts_until is None:
+    outstanding = call.receipts.filter(lease_expires_at__isnull=False).exists()
+    if call.closed_as and call.receipts_until is None and not outstanding:
         end_receipts_later(call)
         call.save(update_fields=["receipts_until"])
 

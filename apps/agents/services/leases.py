@@ -68,7 +68,8 @@ def renew(receipts: list[uuid.UUID]) -> int:
     """Keep these leases; one that has run out is not brought back.  Returns how many were kept."""
     with transaction.atomic():
         held = ToolReceipt.objects.filter(pk__in=receipts, lease_expires_at__gt=database_now())
-        ids = list(for_update(held.order_by("id")).values_list("id", flat=True))
+        # In the order in which the opening of an instance closes calls, and with them locks receipts.
+        ids = list(for_update(held.order_by("call__run_id", "id")).values_list("id", flat=True))
         return ToolReceipt.objects.filter(pk__in=ids).update(
             lease_expires_at=database_time_after(conf.settings().lease_seconds)
         )
