@@ -9,6 +9,12 @@ from typing import Any
 
 import psycopg
 
+#: Events of agent calls and their Tools, with what they say.
+_AGENT_EVENTS = """
+    SELECT run_id, seq, type, data::json->>'callId' AS call_id, data::json->>'toolCallId' AS tool_call_id,
+        data::json->>'closedAs' AS how, data::json->>'status' AS status
+    FROM ledger_event WHERE type LIKE 'AgentCall%%' OR type LIKE 'ToolCall%%'"""
+
 #: Each statement finds what must not be.
 FORBIDDEN = {
     "an accepted `run` without its one Run": """
@@ -36,9 +42,9 @@ FORBIDDEN = {
         SELECT id, status FROM runs_run WHERE
             (status = 'queued' AND due_at IS NULL)
             OR (status = 'running' AND (lease_expires_at IS NULL OR lease_owner = ''))
-            OR (status = 'waiting' AND pending_action_id IS NULL)
+            OR (status = 'waiting' AND (pending_action_id IS NULL) = (pending_agent_call IS NULL))
             OR (status <> 'running' AND (lease_expires_at IS NOT NULL OR lease_owner <> ''))
-            OR (status <> 'waiting' AND pending_action_id IS NOT NULL)""",
+            OR (status <> 'waiting' AND (pending_action_id IS NOT NULL OR pending_agent_call IS NOT NULL))""",
     "a Run whose lease ran out long ago": """
         SELECT id, lease_expires_at FROM runs_run
         WHERE status = 'running' AND lease_expires_at < clock_timestamp() - make_interval(secs => %(patience)s)""",
@@ -67,6 +73,68 @@ FORBIDDEN = {
     "Artifact revisions that are not numbered 1..n": """
         SELECT a.id FROM results_artifact a LEFT JOIN results_artifactrevision v ON v.artifact_id = a.id
         GROUP BY a.id, a.revision HAVING count(v.id) <> a.revision OR coalesce(max(v.revision), 0) <> a.revision""",
+    "a Run that waits for another agent call than its open one": """
+        SELECT r.id, r.pending_agent_call, c.id FROM runs_run r
+        FULL JOIN (SELECT * FROM agents_agentcall WHERE closed_as = '') c ON c.run_id = r.id
+        WHERE (r.pending_agent_call IS NOT NULL OR c.id IS NOT NULL) AND (
+            r.pending_agent_call::json->>'id' IS DISTINCT FROM c.id::text
+            OR (r.pending_agent_call::json->>'phase' = 'claimed') IS DISTINCT FROM (c.claim_digest <> ''))""",
+    "two open calls of one Run": """
+        SELECT run_id FROM agents_agentcall WHERE closed_as = '' GROUP BY 1 HAVING count(*) > 1""",
+    "an agent call without its events, or with one too many": f"""
+        SELECT c.id, c.closed_as, e.opened, e.claimed, e.closed FROM agents_agentcall c
+        LEFT JOIN (SELECT run_id, call_id, count(*) FILTER (WHERE type = 'AgentCallOpened') AS opened,
+                count(*) FILTER (WHERE type = 'AgentCallClaimed') AS claimed,
+                count(*) FILTER (WHERE type = 'AgentCallClosed') AS closed,
+                max(how) FILTER (WHERE type = 'AgentCallClosed') AS how
+            FROM ({_AGENT_EVENTS}) s GROUP BY 1, 2) e ON e.run_id = c.run_id AND e.call_id = c.id::text
+        WHERE e.opened IS DISTINCT FROM 1 OR e.claimed <> (c.claim_digest <> '')::int
+            OR e.closed <> (c.closed_as <> '')::int OR e.how IS DISTINCT FROM nullif(c.closed_as, '')""",
+    "an agent event of no call": f"""
+        SELECT e.run_id, e.seq FROM ({_AGENT_EVENTS}) e WHERE NOT EXISTS (
+            SELECT 1 FROM agents_agentcall c WHERE c.run_id = e.run_id AND c.id::text = e.call_id)""",
+    "an agent event after its call was closed": f"""
+        SELECT e.run_id, e.seq FROM ({_AGENT_EVENTS}) e JOIN ({_AGENT_EVENTS}) c
+            ON c.run_id = e.run_id AND c.call_id = e.call_id AND c.type = 'AgentCallClosed' AND c.seq < e.seq""",
+    "a Tool receipt and events that tell of different things": f"""
+        SELECT c.id, t.tool_call_id, t.status, e.began, e.settled, e.how FROM (
+            SELECT run_id, call_id, tool_call_id, count(*) FILTER (WHERE type = 'ToolCallStarted') AS began,
+                count(*) FILTER (WHERE type = 'ToolCallSettled') AS settled,
+                max(status) FILTER (WHERE type = 'ToolCallSettled') AS how
+            FROM ({_AGENT_EVENTS}) s WHERE tool_call_id IS NOT NULL GROUP BY 1, 2, 3) e
+        FULL JOIN agents_toolreceipt t ON t.call_id::text = e.call_id AND t.tool_call_id = e.tool_call_id
+        LEFT JOIN agents_agentcall c ON c.id = t.call_id OR c.id::text = e.call_id
+        WHERE e.began IS DISTINCT FROM 1 OR e.settled > 1
+            OR (t.id IS NULL AND (c.receipts_until > clock_timestamp() OR c.receipts_until IS NULL OR e.settled <> 1))
+            OR (t.id IS NOT NULL AND t.status <> coalesce(e.how, 'running'))""",
+    "an agent call that miscounts its Tool calls": f"""
+        SELECT c.id, c.receipts_made, count(e.seq) FROM agents_agentcall c LEFT JOIN ({_AGENT_EVENTS}) e
+            ON e.run_id = c.run_id AND e.call_id = c.id::text AND e.type = 'ToolCallStarted'
+        GROUP BY c.id, c.receipts_made HAVING count(e.seq) <> c.receipts_made""",
+    "a Tool that runs for a closed call, or beside another": """
+        SELECT c.id, c.closed_as, count(*) FROM agents_agentcall c JOIN agents_toolreceipt t ON t.call_id = c.id
+        WHERE t.status = 'running' GROUP BY c.id, c.closed_as HAVING count(*) > 1 OR c.closed_as <> ''""",
+    "a Tool call whose lease nobody has kept for long, or that runs without one": """
+        SELECT id, status, lease_expires_at FROM agents_toolreceipt
+        WHERE (status = 'running' AND lease_expires_at IS NULL)
+            OR lease_expires_at < clock_timestamp() - make_interval(secs => %(patience)s)""",
+    "receipts that leave the protocol before their call is closed and settled, or never": """
+        SELECT c.id, c.closed_as, c.receipts_until FROM agents_agentcall c
+        WHERE (c.receipts_until IS NOT NULL) <> (c.closed_as <> '' AND NOT EXISTS (
+            SELECT 1 FROM agents_toolreceipt t WHERE t.call_id = c.id AND t.lease_expires_at IS NOT NULL))""",
+    "an agent call whose Step ended otherwise": """
+        SELECT c.id, c.closed_as, array_agg(a.status) FROM agents_agentcall c
+        LEFT JOIN runs_stepattempt a ON a.run_id = c.run_id AND a.stage = c.stage AND a.step = c.step
+            AND a.visit = c.visit AND a.kind = 'step'
+            AND (a.started_at IS NULL OR a.started_at >= coalesce(c.claimed_at, c.created_at))
+        WHERE c.closed_as <> '' AND (c.claim_digest <> '' OR c.closed_as <> 'cancelled')
+        GROUP BY c.id, c.closed_as
+        HAVING array_agg(a.status) IS DISTINCT FROM ARRAY[CASE c.closed_as WHEN 'interrupted' THEN 'indeterminate'
+            ELSE c.closed_as END]::varchar[]""",
+    "a Run that went on although its agent did not complete its Step": """
+        SELECT r.id, r.status, c.closed_as FROM agents_agentcall c JOIN runs_run r ON r.id = c.run_id
+        WHERE (c.closed_as IN ('failed', 'interrupted') AND r.status <> 'failed')
+            OR (c.closed_as = 'cancelled' AND r.status <> 'cancelled')""",
 }
 
 
@@ -76,15 +144,21 @@ def audit(database_url: str, effects: Iterable[Path] = (), *, patience: float = 
     ``effects``: files to which each Step appended a line before all else; every line belongs to an
     attempt, and every attempt that landed a result has its line.
     """
-    wrong: list[str] = []
     with psycopg.connect(database_url) as connection:
-        for what, statement in FORBIDDEN.items():
-            found = connection.execute(statement, {"patience": patience}).fetchall()
-            wrong += [f"{what}: {row}" for row in found]
+        wrong = forbidden(connection, patience=patience)
         for file in effects:
             if file.exists():
                 wrong += _effects_against_attempts(connection, file.read_text().splitlines())
     assert not wrong, "\n".join(wrong)
+
+
+def forbidden(connection: psycopg.Connection[Any], *, patience: float = 22) -> list[str]:
+    """Everything in the ledger that must not be there."""
+    return [
+        f"{what}: {row}"
+        for what, statement in FORBIDDEN.items()
+        for row in connection.execute(statement, {"patience": patience}).fetchall()
+    ]
 
 
 def snapshot(database_url: str) -> dict[str, Any]:
