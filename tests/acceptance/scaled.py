@@ -41,7 +41,7 @@ call_command("migrate", verbosity=0)
 call_command("instance_open", stdout=io.StringIO())
 call_command("project_create", "trials", stdout=io.StringIO())
 tokens = {}
-for source in ("cli", "studio"):
+for source in ("cli", "studio", "agent_ide"):
     out = io.StringIO()
     call_command("token_create", project="trials", source=source, label="test", json=True, stdout=out)
     tokens[source] = json.loads(out.getvalue())["token"]
@@ -131,7 +131,7 @@ class Reply:
 
 @dataclass
 class Client:
-    """One client: MCP Tools at ``/internal/mcp`` and REST, at one web process."""
+    """One client at one web process: MCP Tools at ``/internal/mcp`` and, as an agent, at ``/mcp``; and REST."""
 
     port: int
     tokens: Mapping[str, str]
@@ -154,8 +154,15 @@ class Client:
 
     def tool(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Call a Tool; its structured content, an error's included."""
+        return self._call("/internal/mcp", "cli", name, arguments)
+
+    def as_agent(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        """Call a Tool as an agent does."""
+        return self._call("/mcp", "agent_ide", name, arguments)
+
+    def _call(self, path: str, source: str, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
-        reply = self.http("POST", "/internal/mcp", message, source="cli")
+        reply = self.http("POST", path, message, source=source)
         assert reply.status == 200, reply
         assert "result" in reply.body, reply.body
         content: dict[str, Any] = reply.body["result"]["structuredContent"]
