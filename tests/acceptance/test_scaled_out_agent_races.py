@@ -135,6 +135,7 @@ def told(answer: dict[str, Any]) -> str:
 
 
 @pytest.mark.rule("F13", "F21", "H3", "A2", "A3", "A4", "A8", "A10", "R10", "R11", "R16")
+@pytest.mark.timeout(60 + 5 * ROUNDS)
 @pytest.mark.parametrize("name", LEGAL)
 def test_of_two_clients_that_meet_at_one_run_each_is_told_the_truth_and_the_ledger_has_one_state(
     workshop: Deployment, name: str

@@ -22,6 +22,8 @@ from tests.integration.attacking import check_run, meet
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+ROUNDS = int(os.environ.get("LOOMSVC_RACES", "3"))
+
 #: What the two may be told, and how the call then stands; ``""`` is open.
 LEGAL: dict[str, dict[tuple[str, str], str]] = {
     "claim/claim": {("claimed", "CONFLICT"): "", ("CONFLICT", "claimed"): ""},
@@ -104,6 +106,7 @@ def told(answer: Any) -> str:
 
 
 @pytest.mark.rule("F13", "F21", "A2", "A3", "A4", "A8", "A9", "A10", "A11", "R11", "R12", "R13")
+@pytest.mark.timeout(60 + 5 * ROUNDS)
 @pytest.mark.parametrize("name", LEGAL)
 def test_of_two_that_meet_at_one_agent_call_each_is_told_the_truth_and_the_call_has_one_legal_end(
     service: Service, name: str
@@ -111,7 +114,7 @@ def test_of_two_that_meet_at_one_agent_call_each_is_told_the_truth_and_the_call_
     chance = random.Random(name)
     ends: Counter[tuple[str, str]] = Counter()
     one, _, other = name.partition("/")
-    for number in range(int(os.environ.get("LOOMSVC_RACES", "3"))):
+    for number in range(ROUNDS):
         agent = waiting_agent(service, claim=one != "claim")
         rival = agent if other != "claim" else Agent(service, agent_caller(service), agent.run_id, agent.call_id)
         answers = meet(chance, contender(agent, one), contender(rival, other))
