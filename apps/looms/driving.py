@@ -230,13 +230,13 @@ class Driver:
         log: list[LogLine] = []
         for number, use in enumerate(play.calls, start=1):
             log += self._call_tool(stage, spec, visit, use, number)
-        issues = task.check_output(play.output)
+        outcome, issues = task.read_output(play.output)
         if issues:
             problem = Problem("AGENT_OUTPUT_INVALID", in_words(issues), stage, spec.name, 1)
             self._trace(StepTrace(stage, spec.name, visit, 1, "failed", run.state, tuple(log), problem))
             self._fail(problem)
             return None
-        outcome = str(play.output["outcome"])
+        outcome = str(outcome)
         self._trace(StepTrace(stage, spec.name, visit, 1, outcome, run.state, tuple(log)))
         return outcome, play.output
 

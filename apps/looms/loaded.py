@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -15,7 +16,12 @@ from apps.looms.authoring.tools import Tool
 from apps.looms.domain.graph import LoomGraph
 from apps.looms.domain.names import REFERENCE
 from apps.looms.importing import import_module
+from apps.looms.messages import printable
 from apps.looms.secret_values import SecretValues
+
+logger = logging.getLogger("loomsvc.looms")
+
+_MAX_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +66,10 @@ class AgentTask:
         """JSON Schema of what is to be submitted."""
         return self.output.model_json_schema(by_alias=True, mode="validation")
 
-    def check_output(self, value: Any) -> list[Issue]:
-        """What keeps a result from being one; pointers are relative to it."""
-        return _issues(self.output, value)
+    def read_output(self, value: Any, *, max_bytes: int = json_text.MAX_VALUE_BYTES) -> tuple[Any, list[Issue]]:
+        """The outcome that a result comes to, a default's too, or what keeps it from being a result."""
+        read, issues = fit(self.output, value, max_bytes=max_bytes)
+        return getattr(read, "outcome", None), issues
 
     def tool(self, tool_id: str) -> Tool | None:
         """The declared Tool of this id."""
@@ -94,14 +101,14 @@ class LoadedLoom:
         model = self._input_model()
         return None if model is None else model.model_json_schema(by_alias=True, mode="validation")
 
-    def check_input(self, value: Any) -> list[Issue]:
+    def check_input(self, value: Any, *, max_bytes: int = json_text.MAX_VALUE_BYTES) -> list[Issue]:
         """What keeps ``value`` from being an input; pointers are relative to it (R5)."""
         model = self._input_model()
         if model is not None:
-            return _issues(model, value)
+            return fit(model, value, max_bytes=max_bytes)[1]
         if isinstance(value, str) and not value.strip():
             return [Issue("length", "", "Send any JSON but a blank text.")]
-        return json_text.find_issues(value)
+        return json_text.find_issues(value, max_bytes=max_bytes)
 
     def read_input(self, value: Any) -> Any:
         """A checked input as the declared model, or as it is.  Raises pydantic's ``ValidationError``."""
@@ -148,11 +155,17 @@ def _read(model: type[BaseModel], value: Any) -> BaseModel:
     return model.model_validate_json(json_text.dumps(value), strict=True)
 
 
-def _issues(model: type[BaseModel], value: Any) -> list[Issue]:
-    issues = json_text.find_issues(value)
-    if not issues:
-        try:
-            _read(model, value)
-        except ValidationError as error:
-            issues = issues_of(error, value)
-    return issues
+def fit(model: type[BaseModel], value: Any, *, max_bytes: int) -> tuple[BaseModel | None, list[Issue]]:
+    """``value`` as the model, or what keeps it from being one; pointers are relative to it."""
+    issues = json_text.find_issues(value, max_bytes=max_bytes)
+    if issues:
+        return None, issues
+    try:
+        return _read(model, value), []
+    except ValidationError as error:
+        return None, issues_of(error, value)
+    except BaseException as error:  # an author's own check may raise anything, and takes nobody along
+        name = printable(type(error).__name__, _MAX_NAME)
+        logger.warning("a check of %s raised %s", model.__name__, name, exc_info=True)
+        hint = f"The Loom's own check of it failed ({name}). Send another value, or tell the Loom's author."
+        return None, [Issue("value", "", hint)]

@@ -11,7 +11,6 @@ from pydantic_core import PydanticSerializationError
 
 from apps.core import json_text
 from apps.core.errors import Issue
-from apps.core.validation import issues_of
 from apps.looms.authoring.log import LogLine
 from apps.looms.authoring.refusals import ResultInvalid, StateInvalid, ToolError
 from apps.looms.authoring.staging import Read, ResultReader
@@ -20,7 +19,7 @@ from apps.looms.authoring.tools import Tool
 from apps.looms.authoring.values import Bounds
 from apps.looms.domain.durations import format_duration
 from apps.looms.execution import Raised, Returned, call
-from apps.looms.loaded import LoadedLoom
+from apps.looms.loaded import LoadedLoom, fit
 from apps.looms.messages import describe_exception, printable
 from apps.looms.opening import open_work
 
@@ -58,15 +57,9 @@ class ToolOutput:
     abandoned: bool = False
 
 
-def check_arguments(tool: Tool, arguments: Any) -> list[Issue]:
+def check_arguments(tool: Tool, arguments: Any, *, max_bytes: int = json_text.MAX_VALUE_BYTES) -> list[Issue]:
     """What keeps ``arguments`` from being this Tool's; pointers are relative to them."""
-    issues = json_text.find_issues(arguments)
-    if not issues:
-        try:
-            tool.arguments.model_validate_json(json_text.dumps(arguments), strict=True)
-        except ValidationError as error:
-            issues = issues_of(error, arguments)
-    return issues
+    return fit(tool.arguments, arguments, max_bytes=max_bytes)[1]
 
 
 def run_tool(request: ToolInput) -> ToolOutput:

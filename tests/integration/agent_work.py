@@ -37,6 +37,16 @@ def agent_caller(service: Service, label: str = "agent") -> Caller:
     )
 
 
+def code(result: dict[str, Any]) -> str | None:
+    """The code of an error; None for any other result."""
+    return result["error"]["code"] if "error" in result else None
+
+
+def issues(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """Code and pointer of each issue."""
+    return [(issue["code"], issue["path"]) for issue in result["error"]["validation"]["issues"]]
+
+
 @dataclass
 class Agent:
     """An agent at one call of one Run.  Each method returns the wire result, an error's included."""
@@ -141,3 +151,75 @@ def begun_tool(agent: Agent, tool_call_id: str, **arguments: Any) -> tuple[Start
     tool = loom.agents["work", "write"].tool("add")
     assert tool is not None
     return started, tool_calls._run(started, loom, tool, arguments)
+
+
+LOOM = """\
+loom: {name}
+title: {name}
+description: Made by a test.
+{top}entry: only
+stages:
+  only:
+    {stage}entry: act
+    steps:
+      act:
+        agent: doer
+        output: code:Output
+{step}        on: {{done: end, again: act}}
+    on: {{done: end}}
+"""
+
+#: A Tool that takes anything.
+ANY = """
+@tool
+def take(call: ToolCall[Notes], value: Any) -> int:
+    call.update(number=call.state.number + 1)
+    return call.state.number
+"""
+
+CODE = """\
+import asyncio, os, sys, threading, time
+from enum import Enum
+from pathlib import Path
+from typing import *
+from pydantic import *
+from loomsvc.authoring import *
+
+class Inner(BaseModel):
+    words: list[str] = []
+
+class Notes(BaseModel):
+    words: list[str] = []
+    inner: Inner = Inner()
+    number: int = 0
+
+class Output(BaseModel):
+    outcome: Literal["done", "again"]
+
+def begin(context):
+    return Notes()
+
+"""
+
+STATEFUL = "state: code:Notes\n    initialize: code:begin\n    "
+
+
+def make_agent_loom(
+    folder: Path,
+    name: str,
+    code: str = "",
+    *,
+    tools: tuple[str, ...] = (),
+    step: str = "",
+    stage: str = STATEFUL,
+    top: str = "",
+) -> str:
+    """A Loom of one Agent Step, its first, with ``tools`` from ``code`` and ``step`` keys; its name."""
+    place = folder / name
+    (place / "agents").mkdir(parents=True)
+    keys = [*step.splitlines(), *([f"tools: [{', '.join(f'code:{tool}' for tool in tools)}]"] if tools else [])]
+    text = LOOM.format(name=name, step="".join(f"        {key}\n" for key in keys), stage=stage, top=top)
+    (place / "loom.yaml").write_text(text)
+    (place / "agents/doer.md").write_text("---\nname: Doer\ndescription: Does.\n---\nDo it.\n")
+    (place / "code.py").write_text(CODE + code)
+    return name

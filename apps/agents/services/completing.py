@@ -14,7 +14,7 @@ from apps.agents.selectors.calls import facts_of, find_call, task_in
 from apps.agents.services.claiming import require_ownership
 from apps.agents.services.closing import close_call
 from apps.agents.services.holding import hold_call, hold_instance
-from apps.core import json_text
+from apps.core import conf, json_text
 from apps.core.caller import Caller
 from apps.core.errors import Issue, invalid_request
 from apps.core.redaction import mask_credentials
@@ -32,7 +32,7 @@ def complete_agent_call(*, caller: Caller, request: contracts.CompleteAgentCall,
     if decide_closing(facts_of(call), as_=ClosedAs.COMPLETED, digest=digest) is Decision.REPLAY:
         return _accepted(call)
     loom = load_release(call.run.release_digest)
-    _check_result(loom, call, request.result)
+    outcome = _outcome_of(loom, call, request.result)
     with transaction.atomic():
         instance_id = hold_instance()
         held, call = hold_call(caller=caller, reference=request)
@@ -46,7 +46,7 @@ def complete_agent_call(*, caller: Caller, request: contracts.CompleteAgentCall,
             held,
             loom,
             result=request.result,
-            outcome=request.result["outcome"],
+            outcome=outcome,
             reads=call.reads,
             events=events,
             now=now,
@@ -79,18 +79,17 @@ def _owned(caller: Caller, request: contracts.OwnedReference) -> AgentCall:
     return call
 
 
-def _check_result(loom: LoadedLoom, call: AgentCall, result: contracts.JsonObject) -> None:
+def _outcome_of(loom: LoadedLoom, call: AgentCall, result: contracts.JsonObject) -> str:
     """The output schema first, then the Step's routes; pointers start at ``/result``."""
-    issues = task_in(loom, call).check_output(result)
-    if not issues:
-        outcome = result.get("outcome")
-        routes = loom.graph.step(call.stage, call.step).on
-        if outcome not in routes:
-            issues = [Issue("choice", "/outcome", f"Use an outcome that this Step routes: {', '.join(routes)}.")]
+    outcome, issues = task_in(loom, call).read_output(result, max_bytes=conf.settings().max_value_bytes)
+    routes = loom.graph.step(call.stage, call.step).on
+    if not issues and (type(outcome) is not str or outcome not in routes):
+        issues = [Issue("choice", "/outcome", f"Use an outcome that this Step routes: {', '.join(routes)}.")]
     if issues:
         raise invalid_request(
             "the task's outputSchema", [Issue(i.code, f"/result{i.path}", i.suggestion) for i in issues]
         )
+    return str(outcome)
 
 
 def _accepted(call: AgentCall) -> contracts.Closed:

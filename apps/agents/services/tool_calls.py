@@ -95,7 +95,7 @@ def _declared(loom: LoadedLoom, call: AgentCall, request: contracts.CallAgentToo
         raise invalid_request(
             "CallAgentTool", [Issue("choice", "/toolId", f"Use a Tool that the task declares: {ids}.")]
         )
-    issues = check_arguments(tool, request.input)
+    issues = check_arguments(tool, request.input, max_bytes=conf.settings().max_value_bytes)
     if issues:
         raise invalid_request(f"Tool {tool.id}", [Issue(i.code, f"/input{i.path}", i.suggestion) for i in issues])
     return tool

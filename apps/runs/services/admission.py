@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 
+from apps.core import conf
 from apps.core.caller import Caller
 from apps.core.database import lock_name
 from apps.core.errors import ErrorCode, Issue, LoomError, invalid_request
@@ -32,7 +33,7 @@ def run_loom(*, caller: Caller, request: RunLoom, now: dt.datetime) -> Receipt:
 
     def check() -> None:
         if loom is not None:
-            issues = loom.check_input(request.input)
+            issues = loom.check_input(request.input, max_bytes=conf.settings().max_value_bytes)
             if issues:
                 raise invalid_request(
                     f"the input of {loom.name}",

@@ -122,7 +122,7 @@ def question(**changes: Any) -> dict[str, Any]:
 )
 def test_the_analysts_questions_can_be_put_to_a_person(output: dict[str, Any], why: str) -> None:
     assert LOOM is not None
-    (issue,) = LOOM.agents["specification", "draft"].check_output(output)
+    (issue,) = LOOM.agents["specification", "draft"].read_output(output)[1]
     assert why in issue.suggestion
 
 
