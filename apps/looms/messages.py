@@ -43,13 +43,23 @@ def hide_paths(text: str) -> str:
 
 def describe_exception(error: BaseException, secrets: SecretValues) -> str:
     """``ValueError: what it says``, fit to be stored and shown."""
-    try:
-        text = str(error)
-    except BaseException:  # an exception's own __str__ may raise anything
-        text = "(its text cannot be read)"
+    text = _said(error)
     name = type(error).__name__
     line = " ".join(text.split("\n"))[: 4 * MAX_MESSAGE]
     return printable(hide_paths(secrets.redact(f"{name}: {line}" if line.strip() else name)))
+
+
+def describe_refusal(error: BaseException, secrets: SecretValues) -> str:
+    """The words that an author chose for a reader, fit to be stored and shown; the class stands for none."""
+    text = _said(error)
+    return printable(hide_paths(secrets.redact(text))) if text.strip() else type(error).__name__
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException:  # an exception's own __str__ may raise anything
+        return "(its text cannot be read)"
 
 
 def error_names(error: type[BaseException], package: str) -> tuple[str, ...]:

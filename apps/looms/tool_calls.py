@@ -20,7 +20,7 @@ from apps.looms.authoring.values import Bounds
 from apps.looms.domain.durations import format_duration
 from apps.looms.execution import Raised, Returned, call
 from apps.looms.loaded import LoadedLoom, fit
-from apps.looms.messages import describe_exception, printable
+from apps.looms.messages import describe_exception, describe_refusal, printable
 from apps.looms.opening import open_work
 
 
@@ -123,7 +123,9 @@ def _output(tool: Tool, value: Any, bounds: Bounds) -> Any:
 
 
 def _text(error: BaseException, loom: LoadedLoom) -> str:
-    if isinstance(error, (ToolError, StateInvalid, ResultInvalid)):
+    if isinstance(error, ToolError):
+        return describe_refusal(error, loom.secrets)
+    if isinstance(error, (StateInvalid, ResultInvalid)):
         return printable(loom.secrets.redact(str(error)))
     return describe_exception(error, loom.secrets)
 
