@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import uuid
+from collections.abc import Callable
+from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from apps.agents.domain.statuses import ToolStatus
 from apps.agents.models import AgentCall, ToolReceipt
 from apps.agents.services.closing import cut_off, settle_activity, time_out
 from apps.agents.services.holding import hold_instance
 from apps.agents.services.receipts import settled_event
-from apps.core.database import database_now, for_update
+from apps.core.database import DATABASE_TROUBLE, database_now, for_update
 from apps.core.failpoints import Failpoint, reach
 from apps.runs.services.agent_steps import hold_waiting, note
 
@@ -25,32 +29,46 @@ _RECEIPTS_BATCH = 1000
 def end_expired_tool_calls(*, now: dt.datetime) -> int:
     """Nobody renews these any more: what still counted as running is indeterminate (A11)."""
     expired = ToolReceipt.objects.filter(lease_expires_at__lt=database_now()).order_by("lease_expires_at")
-    found = list(expired.values_list("id", "call__run_id")[:_BATCH])
-    for receipt_id, run_id in found:
-        with transaction.atomic():
-            held = hold_waiting(run_id)
-            rows = ToolReceipt.objects.filter(pk=receipt_id, lease_expires_at__lt=database_now())
-            receipt = for_update(rows.select_related("call")).first()
-            if receipt is None:
-                continue
-            if receipt.status == ToolStatus.RUNNING:
-                cut_off(receipt, now=now)
-                assert held is not None, "a Tool runs only while its Run waits for the call"
-                note(held, settled_event(receipt, receipt.call), now=now)
-                logger.warning("Tool call %s of Run %s was cut off", receipt.pk, run_id)
-            settle_activity(receipt)
-            reach(Failpoint.IN_SWEEP)
-    return len(found)
+
+    def end(receipt_id: uuid.UUID, run_id: uuid.UUID) -> bool:
+        held = hold_waiting(run_id)
+        rows = ToolReceipt.objects.filter(pk=receipt_id, lease_expires_at__lt=database_now())
+        receipt = for_update(rows.select_related("call")).first()
+        if receipt is None:
+            return False
+        if receipt.status == ToolStatus.RUNNING:
+            cut_off(receipt, now=now)
+            assert held is not None, "a Tool runs only while its Run waits for the call"
+            note(held, settled_event(receipt, receipt.call), now=now)
+            logger.warning("Tool call %s of Run %s was cut off", receipt.pk, run_id)
+        settle_activity(receipt)
+        return True
+
+    return _each(expired.values_list("id", "call__run_id"), end)
 
 
 def end_overdue_calls(*, now: dt.datetime) -> int:
     """Agent Steps past their timeout (R12)."""
     overdue = AgentCall.objects.filter(closed_as="", deadline_at__lt=database_now()).order_by("deadline_at")
+
+    def end(call_id: uuid.UUID, run_id: uuid.UUID) -> bool:
+        return time_out(call_id, run_id, now=now, instance_id=hold_instance())
+
+    return _each(overdue.values_list("id", "run_id"), end)
+
+
+def _each(rows: QuerySet[Any, tuple[uuid.UUID, uuid.UUID]], end: Callable[[uuid.UUID, uuid.UUID], bool]) -> int:
+    """End each row, with its Run's id, in a transaction of its own; one that cannot be ended holds up no other."""
     ended = 0
-    for call_id, run_id in list(overdue.values_list("id", "run_id")[:_BATCH]):
-        with transaction.atomic():
-            ended += time_out(call_id, run_id, now=now, instance_id=hold_instance())
-            reach(Failpoint.IN_SWEEP)
+    for row_id, run_id in list(rows[:_BATCH]):
+        try:
+            with transaction.atomic():
+                ended += end(row_id, run_id)
+                reach(Failpoint.IN_SWEEP)
+        except DATABASE_TROUBLE:
+            raise
+        except Exception as error:
+            logger.warning("the agent call of Run %s could not be swept (%s)", run_id, type(error).__name__)
     return ended
 
 
