@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -29,6 +30,8 @@ _ENVELOPE_BYTES = 64 * 1024
 _CLOSE = (("connection", "close"),)
 #: Something was said that a waiting call may wait for.
 _TAKEN = 202
+#: A letter of a Tool's name written as an escape, which no JSON writer does: it might hide any name.
+_HIDDEN_LETTER = re.compile(rb"\\u00[4-7][0-9a-fA-F]")
 
 
 class EntryApplication:
@@ -82,7 +85,9 @@ class EntryApplication:
 
     def _may_take_long(self, body: bytes | None) -> bool:
         """Whether the body names a Tool that runs an author's code; one that only seems to waits elsewhere, no more."""
-        return body is not None and any(name in body for name in self._long_running)
+        if body is None or not self._long_running:
+            return False
+        return any(name in body for name in self._long_running) or _HIDDEN_LETTER.search(body) is not None
 
 
 def entry_applications(
