@@ -41,7 +41,7 @@ def _take(receipt_id: uuid.UUID) -> None:
     with _lock:
         _in_hand.add(receipt_id)
         _idle.clear()
-        if _thread is None:
+        if _thread is None or not _thread.is_alive():
             _thread = threading.Thread(target=_beat, name="tool-leases", daemon=True)
             _thread.start()
 
