@@ -58,6 +58,11 @@ class Agent:
     token: str = ""
     claim_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
+    @property
+    def secret(self) -> str:
+        """The part of the ownerToken that nobody else can know; it may hold a `_` itself."""
+        return self.token.split("_", 3)[3]
+
     def ask(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         reference = {"runId": self.run_id, "callId": self.call_id}
         return self.service.call(name, self.caller, **{**reference, **arguments})
