@@ -245,6 +245,30 @@ def overdue(agent: Agent, minutes: int) -> None:
     AgentCall.objects.filter(pk=agent.call_id).update(timeout_seconds=1, deadline_at=database_time_after(-60 * minutes))
 
 
+@pytest.mark.rule("R12", "A10")
+@pytest.mark.parametrize("late", ["claim", "tool", "complete", "fail"])
+def test_work_past_the_steps_timeout_is_refused_and_ends_it_without_waiting_for_a_sweep(
+    service: Service, late: str
+) -> None:
+    agent = waiting_agent(service)
+    known = agent.tool("add", "one", line="x")
+    overdue(agent, 1)
+    work = {
+        "claim": agent.claim,
+        "tool": lambda: agent.tool("add", "two", line="y"),
+        "complete": lambda: agent.complete(outcome="written", text=""),
+        "fail": lambda: agent.fail("late"),
+    }
+    refused = work[late]()
+    assert (code(refused), refused["error"]["details"]) == ("CONFLICT", {"closedAs": "failed"})
+    run = agent.run()
+    assert (run["status"], run["lastError"]["code"]) == ("failed", "STEP_TIMEOUT")
+    assert agent.view()["closedAs"] == "failed"
+    assert agent.tool("add", "one", line="x") == known
+    sweep(now=clock.now())
+    assert agent.run() == run
+
+
 @pytest.mark.rule("R12", "A11", "F24")
 def test_one_row_that_cannot_be_swept_holds_up_no_other(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     from apps.agents.services import closing, sweeping

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from django.db.models import BooleanField, Case, QuerySet, Value, When
 
@@ -20,11 +21,16 @@ from apps.runs.contracts import CursorView, PendingAgentCall
 
 
 def _with_life() -> QuerySet[AgentCall]:
-    """Calls with ``is_over``: whether their receipts have left the protocol, by the database's clock (A5)."""
-    over = Case(
-        When(receipts_until__lte=database_now(), then=Value(True)), default=Value(False), output_field=BooleanField()
+    """Calls with what the database's clock says of them: ``is_over``, their receipts have left the protocol
+    (A5); ``is_overdue``, they are open past their Step's timeout (R12)."""
+    return AgentCall.objects.annotate(
+        is_over=_holds(receipts_until__lte=database_now()),
+        is_overdue=_holds(closed_as="", deadline_at__lt=database_now()),
     )
-    return AgentCall.objects.annotate(is_over=over)
+
+
+def _holds(**condition: Any) -> Case:
+    return Case(When(**condition, then=Value(True)), default=Value(False), output_field=BooleanField())
 
 
 def call_rows(*, caller: Caller, reference: contracts.TaskReference) -> QuerySet[AgentCall]:
@@ -59,6 +65,11 @@ def facts_of(call: AgentCall) -> CallFacts:
 def is_over(call: AgentCall) -> bool:
     """Whether the call's receipts have left the protocol."""
     return bool(getattr(call, "is_over", False))
+
+
+def is_overdue(call: AgentCall) -> bool:
+    """Whether the call is still open past its Step's timeout."""
+    return bool(getattr(call, "is_overdue", False))
 
 
 def known_receipt(call: AgentCall, tool_call_id: str) -> ToolReceipt | None:

@@ -13,7 +13,8 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from apps.agents import contracts
 from apps.agents.domain.deciding import Decision, decide_claim, require_owner
 from apps.agents.models import AgentCall
-from apps.agents.selectors.calls import facts_of, find_call, task_of
+from apps.agents.selectors.calls import facts_of, task_of
+from apps.agents.services.closing import find_punctual_call
 from apps.agents.services.holding import hold_call, hold_instance
 from apps.core.caller import Caller
 from apps.runs.services import agent_steps
@@ -21,7 +22,7 @@ from apps.runs.services import agent_steps
 
 def claim_agent_call(*, caller: Caller, request: contracts.ClaimAgentCall, now: dt.datetime) -> contracts.Claimed:
     """Give the call to its first claimer; the same claim again gets the same token (A2)."""
-    task = task_of(find_call(caller=caller, reference=request))
+    task = task_of(find_punctual_call(caller=caller, reference=request, now=now))
     digest = hashlib.sha256(request.claim_id.encode()).hexdigest()
     with transaction.atomic():
         hold_instance()

@@ -5,10 +5,15 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 
+from django.db import transaction
+
+from apps.agents import contracts
 from apps.agents.domain.statuses import RECEIPT_SECONDS, ClosedAs, ToolStatus
 from apps.agents.models import AgentCall, ToolReceipt
-from apps.agents.services.holding import hold_open_call
+from apps.agents.selectors.calls import find_call, is_overdue
+from apps.agents.services.holding import hold_instance, hold_open_call
 from apps.agents.services.receipts import settled_event
+from apps.core.caller import Caller
 from apps.core.database import database_time_after, for_update
 from apps.ledger.services.events import NewEvent
 from apps.runs.domain.facts import RunError
@@ -89,6 +94,16 @@ def time_out(call_id: uuid.UUID, run_id: uuid.UUID, *, now: dt.datetime, instanc
     seconds = AgentCall.objects.values_list("timeout_seconds", flat=True).get(pk=call_id)
     error = RunError(RunErrorCode.STEP_TIMEOUT, f"No agent completed this Step within its timeout of {seconds:g} s.")
     return _end(call_id, run_id, ClosedAs.FAILED, error, now=now, instance_id=instance_id)
+
+
+def find_punctual_call(*, caller: Caller, reference: contracts.TaskReference, now: dt.datetime) -> AgentCall:
+    """The call, for work at it; one whose time is over is ended first, as the next sweep would (R12)."""
+    call = find_call(caller=caller, reference=reference)
+    if not is_overdue(call):
+        return call
+    with transaction.atomic():
+        time_out(call.pk, call.run_id, now=now, instance_id=hold_instance())
+    return find_call(caller=caller, reference=reference)
 
 
 def _end(

@@ -10,9 +10,9 @@ from apps.agents import contracts
 from apps.agents.domain.deciding import Decision, decide_closing, require_no_running_tool
 from apps.agents.domain.statuses import ClosedAs
 from apps.agents.models import AgentCall
-from apps.agents.selectors.calls import facts_of, find_call, task_in
+from apps.agents.selectors.calls import facts_of, task_in
 from apps.agents.services.claiming import require_ownership
-from apps.agents.services.closing import close_call
+from apps.agents.services.closing import close_call, find_punctual_call
 from apps.agents.services.holding import hold_call, hold_instance
 from apps.core import conf, json_text
 from apps.core.caller import Caller
@@ -28,7 +28,7 @@ from apps.runs.services.agent_steps import complete_agent_step, fail_agent_step
 def complete_agent_call(*, caller: Caller, request: contracts.CompleteAgentCall, now: dt.datetime) -> contracts.Closed:
     """Accept the Step's final output: it is saved and routed, or the Run pauses, in one transaction (A8)."""
     digest = json_text.digest(request.result)
-    call = _owned(caller, request)
+    call = _owned(caller, request, now)
     if decide_closing(facts_of(call), as_=ClosedAs.COMPLETED, digest=digest) is Decision.REPLAY:
         return _accepted(call)
     loom = load_release(call.run.release_digest)
@@ -58,7 +58,7 @@ def complete_agent_call(*, caller: Caller, request: contracts.CompleteAgentCall,
 def fail_agent_call(*, caller: Caller, request: contracts.FailAgentCall, now: dt.datetime) -> contracts.Closed:
     """The agent gives up: the Run fails, whatever still runs (A9)."""
     digest = json_text.digest(request.message)
-    call = _owned(caller, request)
+    call = _owned(caller, request, now)
     if decide_closing(facts_of(call), as_=ClosedAs.FAILED, digest=digest) is Decision.REPLAY:
         return _accepted(call)
     error = RunError(RunErrorCode.AGENT_FAILED, mask_credentials(request.message))
@@ -73,8 +73,8 @@ def fail_agent_call(*, caller: Caller, request: contracts.FailAgentCall, now: dt
     return _accepted(call)
 
 
-def _owned(caller: Caller, request: contracts.OwnedReference) -> AgentCall:
-    call = find_call(caller=caller, reference=request)
+def _owned(caller: Caller, request: contracts.OwnedReference, now: dt.datetime) -> AgentCall:
+    call = find_punctual_call(caller=caller, reference=request, now=now)
     require_ownership(call, caller=caller, owner_token=request.owner_token)
     return call
 

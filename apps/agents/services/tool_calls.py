@@ -17,10 +17,10 @@ from apps.agents import contracts
 from apps.agents.domain.deciding import KnownToolCall, decide_known_tool_call, require_open, require_room
 from apps.agents.domain.statuses import ToolStatus
 from apps.agents.models import AgentCall, ToolReceipt
-from apps.agents.selectors.calls import facts_of, find_call, known_receipt, task_in
+from apps.agents.selectors.calls import facts_of, known_receipt, task_in
 from apps.agents.services import leases
 from apps.agents.services.claiming import require_ownership
-from apps.agents.services.closing import settle_activity
+from apps.agents.services.closing import find_punctual_call, settle_activity
 from apps.agents.services.holding import hold_call, hold_instance, hold_open_call
 from apps.agents.services.receipts import result_of, settled_event, started_event
 from apps.core import clock, conf, json_text
@@ -55,7 +55,7 @@ class Started:
 
 def call_agent_tool(*, caller: Caller, request: contracts.CallAgentTool, now: dt.datetime) -> contracts.ToolCalled:
     """Run one Tool, or give the receipt of the same call made before.  Order of checks as in A3."""
-    call = find_call(caller=caller, reference=request)
+    call = find_punctual_call(caller=caller, reference=request, now=now)
     require_ownership(call, caller=caller, owner_token=request.owner_token)
     asked = KnownToolCall(request.tool_id, json_text.digest(request.input))
     known = _same_or_conflict(call, request, asked)
