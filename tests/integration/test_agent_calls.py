@@ -20,13 +20,9 @@ from apps.results.models import Record
 from apps.runs.models import Run, StepAttempt
 from apps.runs.services.sweeping import sweep
 from tests.conftest import Service, caller_in
-from tests.integration.agent_work import Agent, agent_caller, lingering, state_of, waiting_agent
+from tests.integration.agent_work import Agent, agent_caller, code, lingering, state_of, waiting_agent
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def code(result: dict[str, Any]) -> str | None:
-    return result["error"]["code"] if "error" in result else None
 
 
 def paths(result: dict[str, Any]) -> list[str]:
