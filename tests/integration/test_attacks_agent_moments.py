@@ -90,6 +90,26 @@ def test_the_same_tool_call_sent_by_many_at_once_runs_once(service: Service) -> 
     assert (ToolReceipt.objects.count(), AgentCall.objects.get().receipts_made) == (1, 1)
 
 
+@pytest.mark.rule("A3", "K5")
+@pytest.mark.parametrize("line", ["x", "changed"])
+def test_the_same_tool_call_that_overtakes_another_is_the_one_that_ran(
+    service: Service, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    agent = waiting_agent(service)
+    original = tool_calls.load_release
+    overtaking: list[dict[str, Any]] = []
+
+    def overtaken(digest: str) -> Any:
+        monkeypatch.setattr(tool_calls, "load_release", original)
+        overtaking.append(agent.tool("add", "one", line="x"))
+        return original(digest)
+
+    monkeypatch.setattr(tool_calls, "load_release", overtaken)
+    late = agent.tool("add", "one", line=line)
+    assert [late] == overtaking if line == "x" else code(late) == "CONFLICT"
+    assert (lines_of(agent), ToolReceipt.objects.count()) == (["x"], 1)
+
+
 @pytest.mark.rule("A3", "A10", "R11")
 def test_a_call_that_closes_while_a_tool_call_is_being_checked_runs_nothing(
     service: Service, monkeypatch: pytest.MonkeyPatch
