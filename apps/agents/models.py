@@ -32,7 +32,7 @@ class AgentCall(models.Model):
     claimed_by = models.ForeignKey("access.Credential", on_delete=models.PROTECT, null=True, db_index=False)
     claimed_at = models.DateTimeField(null=True)
 
-    #: Receipts that were stored, settled or not (A5).
+    #: Receipts that are stored, settled or not; none once they have left the protocol (A5).
     receipts_made = models.PositiveIntegerField(default=0)
     #: An end Tool completed (A6).
     tools_closed = models.BooleanField(default=False)
@@ -56,7 +56,7 @@ class AgentCall(models.Model):
             models.Index(
                 fields=["receipts_until"],
                 name="call_receipts_until",
-                condition=models.Q(receipts_until__isnull=False),
+                condition=models.Q(receipts_until__isnull=False, receipts_made__gt=0),
             ),
         ]
 

@@ -23,7 +23,6 @@ from apps.runs.services.agent_steps import hold_waiting, note
 logger = logging.getLogger("loomsvc.sweep")
 
 _BATCH = 100
-_RECEIPTS_BATCH = 1000
 
 
 def end_expired_tool_calls(*, now: dt.datetime) -> int:
@@ -74,8 +73,12 @@ def _each(rows: QuerySet[Any, tuple[uuid.UUID, uuid.UUID]], end: Callable[[uuid.
 
 def forget_receipts(*, now: dt.datetime) -> int:
     """Receipts whose time in the protocol is over; events keep what they said (A5)."""
-    over = ToolReceipt.objects.filter(call__receipts_until__lt=database_now()).order_by("call__receipts_until")
-    ids = list(over.values_list("id", flat=True)[:_RECEIPTS_BATCH])
-    if ids:
-        ToolReceipt.objects.filter(pk__in=ids).delete()
-    return len(ids)
+    over = AgentCall.objects.filter(receipts_until__lt=database_now(), receipts_made__gt=0).order_by("receipts_until")
+    calls = list(over.values_list("id", flat=True)[:_BATCH])
+    if not calls:
+        return 0
+    with transaction.atomic():
+        gone, _ = ToolReceipt.objects.filter(call_id__in=calls).delete()
+        # Whatever is left at nought is not looked at again, however many calls there have been.
+        AgentCall.objects.filter(pk__in=calls).update(receipts_made=0)
+    return gone
