@@ -11,8 +11,11 @@ import getpass
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PURE = [
@@ -50,15 +53,50 @@ def find_redis() -> str | None:
     return url
 
 
-def pytest(name: str, paths: list[str], **environment: str) -> bool:
-    print(f"\n== {name}", flush=True)
-    began = time.monotonic()
+@dataclass
+class Suite:
+    """A pytest process under way; ``log`` holds what it prints when it runs beside another one."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    began: float
+    log: Path | None = None
+
+    def passed(self) -> bool:
+        """Wait for its end, and show what it printed unless that was seen already."""
+        code = self.process.wait()
+        if self.log is not None:
+            print(f"\n== {self.name}", flush=True)
+            sys.stdout.buffer.write(self.log.read_bytes())
+            self.log.unlink()
+        took = time.monotonic() - self.began
+        print(f"== {self.name}: {'passed' if code == 0 else 'FAILED'} in {took:.0f} s", flush=True)
+        return code == 0
+
+
+def start(name: str, paths: list[str], environment: dict[str, str] | None = None, *, beside: bool = False) -> Suite:
+    """Begin a suite; ``beside``: while another one has the terminal."""
     known = {key: value for key, value in os.environ.items() if key not in ("DATABASE_URL", "REDIS_URL")}
-    code = subprocess.call(
-        [sys.executable, "-m", "pytest", *paths, *sys.argv[2:]], cwd=ROOT, env={**known, **environment}
-    )
-    print(f"== {name}: {'passed' if code == 0 else 'FAILED'} in {time.monotonic() - began:.0f} s", flush=True)
-    return code == 0
+    command = [sys.executable, "-m", "pytest", *paths, *sys.argv[2:]]
+    log = None
+    if beside:
+        descriptor, path = tempfile.mkstemp(prefix="loomsvc-suite-")
+        os.close(descriptor)
+        log = Path(path)
+    else:
+        print(f"\n== {name}", flush=True)
+    with open(log or os.devnull, "wb") as file:
+        streams: Any = {"stdout": file, "stderr": subprocess.STDOUT} if log else {}
+        process = subprocess.Popen(command, cwd=ROOT, env={**known, **(environment or {})}, **streams)
+    return Suite(name, process, time.monotonic(), log)
+
+
+def everyday(postgresql: str | None) -> list[bool]:
+    """The pure tests, then those of the ledger on SQLite; beside both those of the ledger on PostgreSQL."""
+    ledger = {"DATABASE_URL": postgresql} if postgresql else None
+    other = start("ledger on PostgreSQL", LEDGER, ledger, beside=True) if ledger else None
+    passed = [start("pure", PURE).passed(), start("ledger on SQLite", LEDGER).passed()]
+    return [*passed, other.passed()] if other else passed
 
 
 def main() -> int:
@@ -68,14 +106,7 @@ def main() -> int:
         **({"TEST_DATABASE_URL": postgresql} if postgresql else {}),
         **({"TEST_REDIS_URL": redis_url} if redis_url else {}),
     }
-    passed = []
-    if suite == "everyday":
-        passed.append(pytest("pure", PURE))
-        passed.append(pytest("ledger on SQLite", LEDGER))
-        if postgresql:
-            passed.append(pytest("ledger on PostgreSQL", LEDGER, DATABASE_URL=postgresql))
-    else:
-        passed.append(pytest("acceptance", ACCEPTANCE, **services))
+    passed = everyday(postgresql) if suite == "everyday" else [start("acceptance", ACCEPTANCE, services).passed()]
     missing = [n for n, found in (("PostgreSQL", postgresql), ("Redis", redis_url)) if not found]
     if missing:
         print(f"\nNot covered: what needs {' and '.join(missing)} (set TEST_DATABASE_URL, TEST_REDIS_URL).")
