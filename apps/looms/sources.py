@@ -30,9 +30,14 @@ def loom_folders(loom_paths: Sequence[Path]) -> tuple[LoomFolder, ...]:
     found: dict[str, LoomFolder] = {}
     for place, label in _roots(loom_paths):
         for folder in _below(place):
-            inside = "" if folder == place else f"/{folder.name}"
+            inside = "" if folder == place else f"/{shown_name(folder)}"
             found.setdefault(os.path.realpath(folder), LoomFolder(folder, f"{label}{inside}"))
     return tuple(found.values())
+
+
+def shown_name(folder: Path) -> str:
+    """The folder's name as a text, whatever bytes the file system has for it."""
+    return folder.name.encode("utf-8", "backslashreplace").decode()
 
 
 def root_times(loom_paths: Sequence[Path]) -> tuple[int, ...]:

@@ -28,6 +28,7 @@ from apps.looms.importing import close_package, is_open, open_package, package_n
 from apps.looms.loaded import AgentTask, LoadedLoom
 from apps.looms.packages import PackageFiles, digest_of, read_folder, unpack
 from apps.looms.secret_values import SecretValues
+from apps.looms.sources import shown_name
 
 #: Imports run the author's code; one at a time keeps their diagnostics apart.
 _importing = threading.RLock()
@@ -53,10 +54,9 @@ def check_folder(folder: FilePath, *, releases_dir: FilePath, environ: Mapping[s
         files, problems = read_folder(folder)
     except OSError as error:
         reason = f"The folder cannot be read: {error.strerror}."
-        return Checked(
-            folder.name, {}, None, None, (Diagnostic.error("", None, reason, "Check path and permissions."),)
-        )
-    return check_files(files, problems, folder.name, releases_dir=releases_dir, environ=environ)
+        unreadable = Diagnostic.error("", None, reason, "Check path and permissions.")
+        return Checked(shown_name(folder), {}, None, None, (unreadable,))
+    return check_files(files, problems, shown_name(folder), releases_dir=releases_dir, environ=environ)
 
 
 def check_files(

@@ -23,7 +23,7 @@ from apps.looms.loaded import LoadedLoom
 from apps.looms.packages import Signature, signature
 from apps.looms.selectors.releases import newest_digest
 from apps.looms.services.releases import load_release, store_release
-from apps.looms.sources import LoomFolder, loom_folders, root_times
+from apps.looms.sources import LoomFolder, loom_folders, root_times, shown_name
 
 
 class LoomStatus(enum.StrEnum):
@@ -128,7 +128,7 @@ def _look(folder: LoomFolder, present: Signature | None) -> _Seen:
     except Exception:  # one Loom's trouble must not keep the others from being offered
         _log.exception("Loom folder %s could not be checked", folder.label)
         failed = Diagnostic.error("", None, "The check of this folder failed.", "The service's log has the reason.")
-        checked = Checked(folder.path.name, {}, None, None, (failed,))
+        checked = Checked(shown_name(folder.path), {}, None, None, (failed,))
     return _Seen(folder, present, checked)
 
 
