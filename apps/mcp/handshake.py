@@ -55,13 +55,14 @@ def answer(
     method = message.method
     session = None if method == "initialize" else _session(caller, head, now)
     version = head.get(VERSION_HEADER) or (session.version if session else ASSUMED_HANDSHAKE)
-    if method != "tools/call" and (method, version) not in server.listings:
+    if method != "tools/call" and not methods.is_served(server, method, version):
         raise RpcError(METHOD_NOT_FOUND, "There is no such method here.", status=_STATUS)
     methods.check_params(message, version, status=_STATUS)
     if method == "initialize":
         return _open(server, caller, message, now)
     if method != "tools/call":
-        return Reply(200, jsonrpc.success(message.id, methods.listing(server, message, version, status=_STATUS)))
+        result = methods.result(server, caller, message, version, status=_STATUS)
+        return Reply(200, jsonrpc.success(message.id, result))
     tool = methods.find_tool(server, message, status=_STATUS)
     arguments = methods.arguments_of(message)
     interaction = server.interactions.get(tool.name)
@@ -77,7 +78,7 @@ def _open(server: EntryServer, caller: Caller, message: Message, now: dt.datetim
     assert message.id is not None
     wanted = message.params["protocolVersion"]
     version = wanted if wanted in HANDSHAKE_VERSIONS else LATEST_HANDSHAKE
-    result = methods.listing(server, message, version, status=_STATUS)
+    result = methods.result(server, caller, message, version, status=_STATUS)
     forms = elicitation.shows_forms(message.params["capabilities"], version)
     text = sessions.open_session(caller=caller, version=version, shows_forms=forms, now=now)
     return Reply(200, jsonrpc.success(message.id, result), ((SESSION_HEADER, text),))

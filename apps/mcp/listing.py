@@ -34,18 +34,20 @@ def _tool(tool: Tool) -> dict[str, Any]:
     }
 
 
-def listings_of(tools: Iterable[Tool], instructions: str) -> Listings:
-    """``tools/list``, ``initialize``, ``ping`` and ``server/discover`` of each revision that has them."""
+def listings_of(tools: Iterable[Tool], templates: Mapping[str, Any], instructions: str) -> Listings:
+    """Both lists, ``initialize``, ``ping`` and ``server/discover`` of each revision that has them."""
     listed = {"tools": [_tool(tool) for tool in tools]}
     about = {"capabilities": CAPABILITIES, "instructions": instructions}
     results: dict[tuple[str, str], dict[str, Any]] = {}
     for version in HANDSHAKE_VERSIONS:
         results["tools/list", version] = listed
+        results["resources/templates/list", version] = {**templates}
         results["initialize", version] = {"protocolVersion": version, "serverInfo": SERVER_INFO, **about}
         results["ping", version] = {}
     for version in MODERN_VERSIONS:
         modern = {**COMPLETE, **_CACHE_HINTS}
         results["tools/list", version] = {**listed, **modern}
+        results["resources/templates/list", version] = {**templates, **modern}
         results["server/discover", version] = {"supportedVersions": list(MODERN_VERSIONS), **about, **modern}
     return {
         (method, version): text_of(serialize_server_result(method, version, result))

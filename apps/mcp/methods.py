@@ -9,11 +9,15 @@ from mcp_types.jsonrpc import INVALID_PARAMS
 from mcp_types.methods import validate_client_request
 from pydantic import ValidationError
 
+from apps.core.caller import Caller
 from apps.core.json_text import pointer
 from apps.mcp.jsonrpc import Message, RpcError
+from apps.mcp.lookups import LOOK_UPS, look_up
 from apps.mcp.tools import EntryServer
 
 _MAX_POINTER = 200
+#: The one list that has more than one page.
+_IN_PAGES = "resources/list"
 
 
 def check_params(message: Message, version: str, *, status: int) -> None:
@@ -21,7 +25,9 @@ def check_params(message: Message, version: str, *, status: int) -> None:
 
     Those are the Tool's to judge: their faults are a Tool result with pointers (E3).
     """
-    params = {key: value for key, value in message.params.items() if key != "arguments"}
+    params = message.params
+    if message.method == "tools/call":
+        params = {key: value for key, value in params.items() if key != "arguments"}
     try:
         validate_client_request(message.method, version, params)
     except ValidationError as error:
@@ -44,8 +50,15 @@ def arguments_of(message: Message) -> Any:
     return {} if arguments is None else arguments
 
 
-def listing(server: EntryServer, message: Message, version: str, *, status: int) -> bytes:
-    """A result that is ready-made; each list has one page."""
-    if message.params.get("cursor") is not None:
+def is_served(server: EntryServer, method: str, version: str) -> bool:
+    """Whether the revision has the method here; ``tools/call`` is not asked about."""
+    return (method, version) in server.listings or method in LOOK_UPS
+
+
+def result(server: EntryServer, caller: Caller, message: Message, version: str, *, status: int) -> bytes:
+    """The JSON of the result of any method that :func:`is_served`: ready-made, or looked up for the caller."""
+    one_page = message.method.endswith("/list") and message.method != _IN_PAGES
+    if one_page and message.params.get("cursor") is not None:
         raise RpcError(INVALID_PARAMS, "This list has one page; leave `cursor` out.", status=status)
-    return server.listings[message.method, version]
+    ready = server.listings.get((message.method, version))
+    return ready if ready is not None else look_up(caller, message, version, server.tools, status=status)

@@ -12,7 +12,7 @@ from mcp_types import PROTOCOL_VERSION_META_KEY
 from apps.mcp.protocol import METHOD_HEADER, NAME_HEADER, VERSION_HEADER
 
 #: Which parameter of a method its name header repeats.
-_NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _PLAIN = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 _LOOKS_ENCODED = re.compile(r"=\?base64\?.*\?=")
 
@@ -39,6 +39,6 @@ def mirrored_headers(method: str, params: Mapping[str, Any]) -> dict[str, str]:
     stated = {
         VERSION_HEADER: params["_meta"][PROTOCOL_VERSION_META_KEY],
         METHOD_HEADER: method,
-        NAME_HEADER: params.get(_NAMED_BY.get(method, "")),
+        NAME_HEADER: params.get(NAMED_BY.get(method, "")),
     }
     return {header: encode_header(value) for header, value in stated.items() if isinstance(value, str)}

@@ -17,6 +17,7 @@ from apps.mcp.calls import call_asking, call_tool
 from apps.mcp.elicitation import Ask, Given
 from apps.mcp.jsonrpc import Message, RpcError, text_of
 from apps.mcp.listing import COMPLETE
+from apps.mcp.mirrored import NAMED_BY
 from apps.mcp.protocol import METHOD_HEADER, MODERN_VERSIONS, NAME_HEADER, VERSION_HEADER
 from apps.mcp.tools import EntryServer
 
@@ -58,8 +59,9 @@ def _check_envelope(head: Head, message: Message) -> str:
         raise RpcError(INVALID_PARAMS, f"Send `params._meta` with {' and '.join(_ENVELOPE_KEYS)}.")
     version = meta[PROTOCOL_VERSION_META_KEY]
     expected = {VERSION_HEADER: version, METHOD_HEADER: message.method}
-    if message.method == "tools/call" and isinstance(message.params.get("name"), str):
-        expected[NAME_HEADER] = message.params["name"]
+    name = message.params.get(NAMED_BY.get(message.method, ""))
+    if isinstance(name, str):
+        expected[NAME_HEADER] = name
     for header, value in expected.items():
         sent = head.get(header)
         if sent is None or (decode_header(sent) if header == NAME_HEADER else sent) != value:
@@ -72,11 +74,11 @@ def _check_envelope(head: Head, message: Message) -> str:
 def answer(server: EntryServer, caller: Caller, head: Head, message: Message, now: dt.datetime) -> bytes:
     """The JSON of the result; raises :class:`RpcError`."""
     version = _check_envelope(head, message)
-    if message.method != "tools/call" and (message.method, version) not in server.listings:
+    if message.method != "tools/call" and not methods.is_served(server, message.method, version):
         raise RpcError(METHOD_NOT_FOUND, "There is no such method here.", status=404)
     methods.check_params(message, version, status=_STATUS)
     if message.method != "tools/call":
-        return methods.listing(server, message, version, status=_STATUS)
+        return methods.result(server, caller, message, version, status=_STATUS)
     tool = methods.find_tool(server, message, status=_STATUS)
     arguments = methods.arguments_of(message)
     interaction = server.interactions.get(tool.name)

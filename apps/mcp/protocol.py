@@ -21,4 +21,10 @@ NAME_HEADER = "mcp-name"
 SESSION_HEADER = "mcp-session-id"
 
 SERVER_INFO = {"name": "loomsvc", "title": "loomsvc", "version": VERSION}
-CAPABILITIES = {"tools": {"listChanged": False}}
+#: Nothing of it is told to a client unasked: no lists that changed, no subscriptions.
+CAPABILITIES = {
+    "tools": {"listChanged": False},
+    "resources": {"subscribe": False, "listChanged": False},
+    "prompts": {"listChanged": False},
+    "completions": {},
+}

@@ -16,7 +16,7 @@ from mcp_server.djangomcp import DjangoMCP, MCPToolset
 
 from apps.access.domain.entries import Entry
 from apps.core.endpoints import Endpoint
-from apps.mcp import listing, schemas
+from apps.mcp import listing, resources, schemas
 from apps.mcp.elicitation import Interaction
 from apps.mcp.instructions import instructions_for
 
@@ -72,4 +72,4 @@ class EntryServer(DjangoMCP):  # type: ignore[misc]
         #: Tools that may ask the client's human something; called plainly where the client cannot show it.
         self.interactions = interactions
         #: Ready-made bytes of the results that depend on nothing but the Entry and the revision.
-        self.listings = listing.listings_of(registered, self.instructions or "")
+        self.listings = listing.listings_of(registered, resources.templates(), self.instructions or "")

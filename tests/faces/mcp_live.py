@@ -27,6 +27,7 @@ from apps.core.endpoints import Endpoint, Kind
 from apps.core.errors import ErrorCode, LoomError
 from apps.mcp.asgi import entry_applications
 from apps.mcp.elicitation import Action, Ask, Given, Interaction
+from apps.mcp.mirrored import encode_header
 from apps.runs.embedded.service import listen
 
 MODERN = "2026-07-28"
@@ -231,8 +232,9 @@ class Live:
         envelope = modern_meta() if meta is ... else meta
         whole = {**(params or {}), **({} if envelope is None else {"_meta": envelope})}
         headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method, **options.pop("headers", {})}
-        if method == "tools/call" and "name" in whole:
-            headers.setdefault("Mcp-Name", whole["name"])
+        named_by = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}.get(method, "")
+        if isinstance(whole.get(named_by), str):
+            headers.setdefault("Mcp-Name", encode_header(whole[named_by]))
         return self.send({"jsonrpc": "2.0", "id": 1, "method": method, "params": whole}, headers=headers, **options)
 
 

@@ -45,7 +45,10 @@ def test_the_official_client_opens_every_entry_and_finds_exactly_its_tools(live:
         assert opened.protocolVersion == "2025-11-25"
         assert opened.serverInfo.name == "loomsvc"
         assert opened.capabilities.tools is not None
-        assert opened.capabilities.resources is None
+        assert opened.capabilities.prompts is not None
+        assert opened.capabilities.completions is not None
+        assert opened.capabilities.resources is not None
+        assert opened.capabilities.resources.subscribe is False
         assert "operationId" in opened.instructions
         listed = await client.list_tools()
         assert [tool.name for tool in listed.tools] == [endpoint.name for endpoint in tools(entry.source)]

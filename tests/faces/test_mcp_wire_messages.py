@@ -12,6 +12,12 @@ from mcp_live import LEGACY, MODERN, Live, _server, effects, live, modern_meta  
 from mcp_types.methods import serialize_server_result
 
 ECHO = {"name": "echo", "arguments": {"value": 1}}
+CAPABILITIES = {
+    "tools": {"listChanged": False},
+    "resources": {"subscribe": False, "listChanged": False},
+    "prompts": {"listChanged": False},
+    "completions": {},
+}
 IDS: list[Any] = ["1", 0, "", 2**53 + 1, -1, "x" * 1000, "ü\u2028"]
 
 
@@ -103,7 +109,7 @@ def test_initialize_agrees_on_the_asked_revision_or_offers_the_latest(live: Live
     answer = initialize(live, asked)
     result = answer.json["result"]
     assert result["protocolVersion"] == given
-    assert result["capabilities"] == {"tools": {"listChanged": False}}
+    assert result["capabilities"] == CAPABILITIES
     assert len(result["instructions"]) < 2000
     assert "resultType" not in result
 
@@ -119,7 +125,7 @@ def test_an_invalid_version_header_is_400_and_an_absent_one_is_served(live: Live
 
 @pytest.mark.rule("N5")
 @pytest.mark.parametrize(
-    "method", ["resources/list", "resources/templates/list", "prompts/list", "logging/setLevel", "x"]
+    "method", ["resources/subscribe", "resources/unsubscribe", "logging/setLevel", "server/discover", "x"]
 )
 def test_methods_of_capabilities_that_are_not_declared_are_unknown(live: Live, method: str) -> None:
     answer = live.legacy(method)
@@ -156,7 +162,7 @@ def test_discover_lists_what_an_unsupported_version_is_told(live: Live) -> None:
     assert result["resultType"] == "complete"
     assert result["cacheScope"] == "private"
     assert result["ttlMs"] >= 0
-    assert result["capabilities"] == {"tools": {"listChanged": False}}
+    assert result["capabilities"] == CAPABILITIES
     answer = live.modern("tools/list", meta=modern_meta("2099-01-01"), headers={"MCP-Protocol-Version": "2099-01-01"})
     assert (answer.status, answer.error_code) == (400, -32022)
     assert answer.json["error"]["data"] == {"supported": result["supportedVersions"], "requested": "2099-01-01"}
@@ -225,7 +231,7 @@ def test_an_encoded_name_is_decoded_before_it_is_compared(live: Live) -> None:
 
 
 @pytest.mark.rule("N5")
-@pytest.mark.parametrize("method", ["ping", "initialize", "resources/list", "subscriptions/listen", "x"])
+@pytest.mark.parametrize("method", ["ping", "initialize", "resources/subscribe", "subscriptions/listen", "x"])
 def test_a_method_that_this_revision_has_not_is_404(live: Live, method: str) -> None:
     answer = live.modern(method)
     assert (answer.status, answer.error_code) == (404, -32601)
