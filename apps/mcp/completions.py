@@ -27,7 +27,7 @@ def _values(caller: Caller, ref: Mapping[str, Any], name: str, begun: str) -> li
     kind = next((kind for kind in resources.KINDS if kind.template == ref["uri"]), None)
     if kind is None:
         hint = "Send the uriTemplate of one of resources/templates/list."
-        raise invalid_request("completion/complete", [Issue("uri", "/ref/uri", hint)])
+        raise invalid_request("completion/complete", [Issue("choice", "/ref/uri", hint)])
     _check(name, kind.variable)
     if kind is not resources.LOOM:
         return []
@@ -36,4 +36,6 @@ def _values(caller: Caller, ref: Mapping[str, Any], name: str, begun: str) -> li
 
 def _check(name: str, known: str) -> None:
     if name != known:
-        raise invalid_request("completion/complete", [Issue("name", "/argument/name", f"Only `{known}` stands there.")])
+        raise invalid_request(
+            "completion/complete", [Issue("choice", "/argument/name", f"Only `{known}` stands there.")]
+        )

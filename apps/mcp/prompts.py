@@ -45,7 +45,7 @@ def find(caller: Caller, name: str, *, place: str) -> LoomSummary:
     loom = next((loom for loom in _ready(caller) if loom.loom_name == name), None)
     if loom is None:
         hint = "No ready Loom has that name; see prompts/list, and list_looms for what is wrong with others."
-        raise invalid_request("prompts/get", [Issue("name", place, hint)])
+        raise invalid_request("prompts/get", [Issue("choice", place, hint)])
     return loom
 
 

@@ -135,7 +135,7 @@ def _parse(uri: str) -> tuple[Kind, str]:
 
 
 def _no_address(suggestions: Iterable[str]) -> LoomError:
-    return invalid_request("resources/read", [Issue("uri", "/uri", suggestion) for suggestion in suggestions])
+    return invalid_request("resources/read", [Issue("pattern", "/uri", suggestion) for suggestion in suggestions])
 
 
 def _listed_loom(loom: LoomSummary) -> dict[str, Any]:
