@@ -18,12 +18,13 @@ from typing import Any
 import httpx
 import pytest
 from installing import SOURCES, node_modules, python_2  # noqa: F401
-from local_service import Services, Up, environment
+from local_service import ROOT, Services, Up, environment
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
-from test_agents import entry, events_of
+from test_agents import EXAMPLES, check_results, entry, events_of, script_of
 
-from apps.mcp.demonstration import LOOM, Demo, prepare
+from apps.looms.scripts import ScriptShape
+from tests.docs.docs_pages import blocks
 
 #: Installing takes long, once.
 pytestmark = pytest.mark.timeout(600)
@@ -64,10 +65,10 @@ def name_of(client: Client) -> str:
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """A service whose operator allows ``intent`` this Python, and the folders beside its data folder."""
+    """A service whose operator allows ``intent`` Python, and the folders beside its data folder."""
     found = Services()
     folder = tmp_path_factory.mktemp("official").resolve()
-    yield found.up(folder / "data", LOOM_INTENT_ROOTS=str(folder), LOOM_INTENT_COMMANDS=sys.executable)
+    yield found.up(folder / "data", LOOM_INTENT_ROOTS=str(folder), LOOM_INTENT_COMMANDS="python")
     found.end()
 
 
@@ -136,15 +137,15 @@ def test_an_official_client_completes_intent_through_the_proxy(client: Client, u
 def completes_intent(client: Client, up: Up, play: Play, server: Json) -> Json:
     """Have it played; what the client tells of it is what the ledger has."""
     folder = up.folder.parent / f"{name_of(client)} {'url' in server}"
-    demo = prepare(folder)
-    plays = {step: [one.model_dump() for one in visits] for step, visits in demo.plays.items()}
-    told = play(client, {"server": server, "loom": LOOM, "input": demo.input, "agents": plays, "forms": FORMS})
+    script, given = script_of(EXAMPLES / "intent" / "tests" / "wordcount.yaml", folder)
+    agents = script.model_dump(include={"agents"})["agents"]
+    told = play(client, {"server": server, "loom": "intent", "input": given, "agents": agents, "forms": FORMS})
     assert (told["server"], told["revision"]) == ("loomsvc", client.revision)
     assert {"run", "get_run", "interact", "claim_agent_call", "complete_agent_call"} <= set(told["tools"])
     issues = told["refused"]["error"]["validation"]["issues"]
     assert "/loomName" in {issue["path"] for issue in issues}
     check_human(told)
-    check_ledger(up, told, demo)
+    check_ledger(up, told, script, Path(given["folder"]))
     return told
 
 
@@ -161,22 +162,18 @@ def check_human(told: Json) -> None:
     assert [one["receipt"]["status"] for one in given] == ["accepted"] * 3
 
 
-def check_ledger(up: Up, told: Json, demo: Demo) -> None:
+def check_ledger(up: Up, told: Json, script: ScriptShape, folder: Path) -> None:
+    """What was filed, what is in the folder, each Step once, and each answer as one that the client's human gave."""
     run = up.run(told["run"]["runId"])
     assert run == told["run"]
-    assert (run["status"], run["outcome"]) == ("completed", demo.script.expect.outcome)
+    manifest = check_results(up, run, script)["implementation"]
+    there = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.*")}
+    assert {file["path"]: file["sha256"] for file in manifest["files"]} == there
     events = events_of(up, run["runId"])
     steps = [f"{one['data']['stage']}.{one['data']['step']}" for one in events if one["type"] == "StepCompleted"]
-    assert steps == demo.script.expect.steps
+    assert steps == script.expect.steps
     answered = [event["data"]["answeredBy"] for event in events if event["type"] == "ActionAnswered"]
     assert [(by["source"], by["via"]) for by in answered] == [("agent_ide", "native")] * 3
-    artifacts = [up.rest(f"/api/v1/artifacts/{one}")["artifact"] for one in run["results"]["artifactIds"]]
-    filed = {artifact["stageName"]: artifact["data"] for artifact in artifacts}
-    assert (filed["validation"]["verdict"], filed["validation"]["round"]) == ("validated", 2)
-    files = Path(demo.input["folder"]).glob("*.*")
-    built = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
-    assert {file["path"]: file["sha256"] for file in filed["implementation"]["files"]} == built
-    assert "wordcount.py" in built
 
 
 #: How often the client looks for a stream before it does without one.
@@ -244,3 +241,61 @@ def test_the_inspector_lists_the_tools_and_calls_them(node_modules: Path, up: Up
     refused = json.loads(inspect(node_modules, up, *call, "get_run", "--tool-arg", "runId=mine").stdout)
     assert refused["isError"] is True
     assert refused["structuredContent"]["error"]["validation"]["issues"][0]["path"] == "/runId"
+
+
+def shown_program(name: str, up: Up, folder: Path) -> None:
+    """Write a program of the page into a folder from where it finds the service."""
+    page = blocks(ROOT / "docs" / "how-to" / "connect-mcp.md")
+    (program,) = (block.text for block in page if block.file == name)
+    (folder / name).write_text(program, encoding="utf-8")
+    (folder / ".loomsvc").symlink_to(up.folder)
+
+
+def converse(folder: Path, command: list[str], *dialogue: tuple[str, str]) -> str:
+    """Run a program to its end, typing each answer once its prompt has come; all that it printed."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(command, cwd=folder, env=environment(), text=True, **pipes) as program:
+        assert program.stdin is not None
+        assert program.stdout is not None
+        shown = ""
+        for prompt, answer in dialogue:
+            seen = len(shown)
+            while prompt not in shown[seen:]:
+                part = program.stdout.read(1)
+                assert part, shown
+                shown += part
+            print(answer, file=program.stdin, flush=True)
+        shown += program.stdout.read()
+        assert program.wait(20) == 0, shown
+        return shown
+
+
+#: The form is sent back empty first.
+FILLED_IN = [("Confirm: ", ""), ("Feedback: ", ""), ("Confirm: ", "yes"), ("Feedback: ", "Go!")]
+ASKS = {"do": [{"ending": "confirm"}]}
+
+
+@pytest.mark.rule("N5", "H4", "H5")
+def test_the_typescript_program_of_the_page_runs_looms_and_shows_their_forms(
+    up: Up, node_modules: Path, tmp_path: Path
+) -> None:
+    shown_program("run_a_loom.mjs", up, tmp_path)
+    (tmp_path / "node_modules").symlink_to(node_modules)
+    program = ["node", "run_a_loom.mjs"]
+    note = {"text": "Buy milk", "tags": ["errands"]}
+    assert converse(tmp_path, [*program, "capture", json.dumps(note)]) == "completed kept\n"
+    shown = converse(tmp_path, [*program, "trial", json.dumps(ASKS)], *FILLED_IN)
+    assert shown.count("Go **on**?") == 2
+    assert "Please say yes or no." in shown
+    assert shown.endswith("completed done\n")
+
+
+@pytest.mark.rule("N5", "H4", "H5")
+def test_the_python_program_of_the_page_shows_the_form_of_a_waiting_run(up: Up, tmp_path: Path) -> None:
+    shown_program("ask_in_place.py", up, tmp_path)
+    run_id = up.start("trial", ASKS)
+    up.until(run_id, "waiting")
+    shown = converse(tmp_path, [sys.executable, "ask_in_place.py", run_id], *FILLED_IN)
+    assert "Please say yes or no." in shown
+    assert shown.endswith("accepted\n")
+    up.until(run_id, "completed")
