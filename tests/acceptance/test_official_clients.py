@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from installing import SOURCES, node_modules, python_2  # noqa: F401
 from local_service import ROOT, Services, Up, environment
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
-from test_agents import EXAMPLES, check_results, entry, events_of, script_of
+from test_agents import EXAMPLES, cancel, check_results, entry, events_of, script_of
 
 from apps.looms.scripts import ScriptShape
 from tests.docs.docs_pages import blocks
@@ -77,7 +78,7 @@ Play = Callable[[Client, Json], Json]
 
 
 @pytest.fixture
-def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
+def play(request: pytest.FixtureRequest, up: Up, tmp_path: Path) -> Iterator[Play]:
     def play(client: Client, plan: Json) -> Json:
         for source in SOURCES.glob(f"*{Path(client.program).suffix}"):
             shutil.copy(source, tmp_path)
@@ -95,11 +96,14 @@ def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
             text=True,
             timeout=60,
         )
-        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+        assert done.returncode == 0, done.stderr
         told: Json = json.loads(done.stdout)
         return told
 
-    return play
+    yield play
+    # What a client left behind would keep the next one from starting.
+    for run in up.rest("/api/v1/runs?status=waiting")["runs"]:
+        cancel(up, run["runId"])
 
 
 def over_http(up: Up) -> Json:
@@ -255,6 +259,8 @@ def converse(folder: Path, command: list[str], *dialogue: tuple[str, str]) -> st
     """Run a program to its end, typing each answer once its prompt has come; all that it printed."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, cwd=folder, env=environment(), text=True, **pipes) as program:
+        bound = threading.Timer(60, program.kill)
+        bound.start()
         assert program.stdin is not None
         assert program.stdout is not None
         shown = ""
@@ -266,6 +272,7 @@ def converse(folder: Path, command: list[str], *dialogue: tuple[str, str]) -> st
                 shown += part
             print(answer, file=program.stdin, flush=True)
         shown += program.stdout.read()
+        bound.cancel()
         assert program.wait(20) == 0, shown
         return shown
 
