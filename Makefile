@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup up demo check test acceptance lock clean
+.PHONY: help setup up demo check test acceptance conformance lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show what can be made
@@ -40,6 +40,9 @@ test: setup ## The everyday suite: pure tests once, ledger tests on SQLite and P
 
 acceptance: setup ## Real processes, official clients, compose file
 	@$(BIN)/python tests/run.py acceptance
+
+conformance: setup ## The official MCP suite at every revision, half a minute (needs npm)
+	@$(BIN)/python -m tests.conformance.run
 
 lock: setup ## Resolve requirements/*.txt anew
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade -o requirements/runtime.txt
