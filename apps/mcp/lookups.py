@@ -49,9 +49,10 @@ def look_up(caller: Caller, message: Message, version: str, tools: Collection[st
 
 def _refusal(error: LoomError, message: Message, version: str, *, status: int) -> RpcError:
     data = error.to_wire()
+    if isinstance(uri := message.params.get("uri"), str) and len(uri) <= resources.MOST_OF_A_URI:
+        data["uri"] = mask_credentials(uri)
     if error.code is ErrorCode.NOT_FOUND:
         code = INVALID_PARAMS if version in MODERN_VERSIONS else _RESOURCE_NOT_FOUND
-        data["uri"] = mask_credentials(message.params["uri"])
     elif error.code in _CODES:
         code = _CODES[error.code]
     else:

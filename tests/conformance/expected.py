@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-_NOT_YET = "not yet"
+_OWN_NAMES = "prompts are Looms, resources what is in the ledger: none has a name that the suite asks for"
 _SAMPLING = "loomsvc asks no client's model: Agent Steps go to agents that claim them"
 _ROOTS = "loomsvc reads no folders of its clients"
 _CONTENT = "Tools give JSON, as text and as structured content: no images, audio or embedded resources"
@@ -18,28 +18,16 @@ _HEADERS = "no Tool maps an argument to a header of its own (x-mcp-header)"
 _STATE = "an answer counts only with the signed requestState that its question came with; without, it is asked again"
 
 _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
-    _NOT_YET: {
-        # prompts
-        "prompts-list": ("prompts-list",),
+    _OWN_NAMES: {
         "prompts-get-simple": ("prompts-get-simple",),
         "prompts-get-with-args": ("prompts-get-with-args",),
         "prompts-get-embedded-resource": ("prompts-get-embedded-resource",),
         "prompts-get-with-image": ("prompts-get-with-image",),
         "input-required-result-non-tool-request": ("sep-2322-non-tool-incomplete",),
-        # completion
         "completion-complete": ("completion-complete",),
-        # resources
-        "resources-list": ("resources-list",),
         "resources-read-text": ("resources-read-text",),
         "resources-read-binary": ("resources-read-binary",),
         "resources-templates-read": ("resources-templates-read",),
-        "sep-2164-resource-not-found": ("sep-2164-error-code", "sep-2164-data-uri"),
-        # prompts and resources
-        "caching": (
-            "sep-2549-prompts-list-caching-hints",
-            "sep-2549-resources-list-caching-hints",
-            "sep-2549-resources-templates-list-caching-hints",
-        ),
     },
     _SAMPLING: {
         "tools-call-sampling": ("tools-call-sampling",),
