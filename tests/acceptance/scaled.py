@@ -41,7 +41,7 @@ call_command("migrate", verbosity=0)
 call_command("instance_open", stdout=io.StringIO())
 call_command("project_create", "trials", stdout=io.StringIO())
 tokens = {}
-for source in ("cli", "studio", "agent_ide"):
+for source in ("agent_ide", "cli", "studio"):
     out = io.StringIO()
     call_command("token_create", project="trials", source=source, label="test", json=True, stdout=out)
     tokens[source] = json.loads(out.getvalue())["token"]
