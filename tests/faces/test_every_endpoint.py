@@ -13,13 +13,10 @@ from typing import Any
 import jsonschema
 import pytest
 from every_endpoint import arguments_for, endpoints, entries_of, over_rest, things_of, unknown_things
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
 from site_live import ENTRY_OF, Site, _site_port, identity, site, stranger  # noqa: F401
 
 from apps.core.contracts import Contract
 from apps.core.endpoints import Endpoint
-from apps.core.errors import LoomError
 
 ENDPOINTS = endpoints()
 TOOLS = [endpoint for endpoint in ENDPOINTS if endpoint.tool]
@@ -187,44 +184,6 @@ def test_a_read_costs_few_statements_however_much_there_is(service: Any, endpoin
     for _ in range(3):
         things_of(service)
     assert statements() == first
-
-
-def values(declared: dict[str, Any]) -> st.SearchStrategy[Any]:
-    """Values near what a member takes, right and wrong."""
-    shapes = [declared, *declared.get("anyOf", ())]
-    texts = st.sampled_from(["", "x", "trial", "A b", "x" * 65, "x" * 201, "x" * 2049, "é", "0198", "a\n", "-a", "_a"])
-    uuids = st.uuids().map(str) | st.uuids().map(lambda value: str(value).upper())
-    numbers = st.integers(-2, 205) | st.sampled_from([0.5, True, False])
-    others = st.sampled_from([None, [], {}, [1], {"a": 1}])
-    offered = [value for shape in shapes for value in (shape.get("enum") or [shape.get("const")]) if value is not None]
-    return texts | uuids | numbers | others | (st.sampled_from(offered) if offered else texts)
-
-
-@pytest.mark.rule("N6", "E3")
-@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=by_name)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
-@given(data=st.data())
-def test_the_input_schema_takes_exactly_what_the_contract_takes(endpoint: Endpoint[Any, Any], data: Any) -> None:
-    schema = endpoint.input.wire_schema()
-    members = schema.get("properties", {})
-    usual = st.fixed_dictionaries({}, optional={name: values(declared) for name, declared in members.items()})
-    arguments = data.draw(usual)
-    for name in schema.get("required", ()):
-        if data.draw(st.integers(0, 9)) > 0:
-            arguments.setdefault(name, data.draw(values(members[name])))
-    if data.draw(st.integers(0, 9)) == 0:
-        arguments["unheardOf"] = 1
-    # JSON Schema knows no numbers apart from integers with a fraction of nothing.
-    assume(not any(isinstance(value, float) and value.is_integer() for value in arguments.values()))
-    checker = jsonschema.FormatChecker(formats=())
-    checker.checks("uuid")(lambda value: not isinstance(value, str) or _UUID.fullmatch(value.lower()) is not None)
-    fits = jsonschema.Draft202012Validator(schema, format_checker=checker).is_valid(arguments)
-    try:
-        endpoint.input.parse(arguments)
-        taken = True
-    except LoomError:
-        taken = False
-    assert fits == taken, arguments
 
 
 @pytest.mark.rule("N1")
