@@ -12,7 +12,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -135,6 +135,7 @@ class _Waiting:
                 if isinstance(found, Reply):
                     if not isinstance(word, Given):
                         yield self._withdraw()
+                    await self._forget()
                     yield found.body
                     return
                 self._asked = found
@@ -142,6 +143,7 @@ class _Waiting:
                     yield self._progress()
         found = await self._again(Given(self._asked.ask.key, Action.CANCEL, {}))
         assert isinstance(found, Reply), "a form that was closed is asked for no more"
+        await self._forget()
         yield found.body
 
     async def _begin(self) -> None:
@@ -149,6 +151,13 @@ class _Waiting:
         self._key = await threads.run(
             partial(waits.begin, session=self._asked.session, call=self._asked.call, now=clock.now())
         )
+
+    async def _forget(self) -> None:
+        """End the wait before the reply goes out: what a client says after that is awaited by nobody."""
+        with suppress(Exception):  # the reply is worth more; `_end` tries again
+            if self._key is not None:
+                await threads.run(partial(waits.end, self._key))
+                self._key = None
 
     def _end(self) -> None:
         if self._key is not None:

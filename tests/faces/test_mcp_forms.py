@@ -17,7 +17,7 @@ from mcp_types.methods import SERVER_REQUESTS, serialize_server_result
 from apps.access.models import Credential
 from apps.access.services.credentials import create_credential, revoke_credential
 from apps.access.services.projects import ensure_default_project
-from apps.core import clock, conf
+from apps.core import clock, conf, threads
 from apps.core.caller import Source
 from apps.core.errors import ErrorCode, LoomError
 from apps.mcp import models, streams, waiting
@@ -80,6 +80,25 @@ def test_a_form_is_asked_for_on_the_stream_and_its_answer_is_the_tool_s(live: Li
     assert (taken.status, taken.body) == (202, b"")
     assert result_of(stream) == {"name": "Ada"}
     assert effects.done == ["named Ada"]
+
+
+@pytest.mark.rule("N5", "H4")
+@pytest.mark.parametrize("settled", [False, True], ids=["answered", "settled elsewhere"])
+def test_whoever_has_the_reply_is_awaited_no_more(
+    session: Session, quick: None, monkeypatch: pytest.MonkeyPatch, settled: bool
+) -> None:
+    later: list[Callable[[], object]] = []
+    monkeypatch.setattr(threads, "start", later.append)
+    stream = session.call("ask", ASK)
+    form = stream.message()
+    if settled:
+        effects.settled = LoomError(ErrorCode.CONFLICT, "Answered elsewhere.")
+        assert stream.message()["method"] == "notifications/cancelled"
+    else:
+        assert session.answer(form, "accept", {"name": "Ada"}).status == 202
+    assert stream.message()["id"] == 7
+    assert session.answer(form, "accept", {"name": "Bob"}).status == 400
+    assert not later, "nothing is left to be done"
 
 
 @pytest.mark.rule("N5", "H4")
