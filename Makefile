@@ -46,7 +46,7 @@ conformance: setup ## The official MCP suite at every revision, half a minute (n
 
 lock: setup ## Resolve requirements/*.txt anew
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade -o requirements/runtime.txt
-	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade -o requirements/dev.txt
+	$(BIN)/uv pip compile pyproject.toml --group dev --extra s3 --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade -o requirements/dev.txt
 
 clean: ## Remove what setup and the tools made
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .import_linter_cache .hypothesis
