@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import json
 import socket
 import threading
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 import uvicorn
 from django.db import OperationalError, connections
+from one_segment import OneSegment
 
 from apps.access.services.credentials import create_credential
 from apps.access.services.projects import ensure_default_project
@@ -208,13 +208,14 @@ class Live:
             "Content-Length": str(len(raw)),
             **(headers or {}),
         }
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = OneSegment("127.0.0.1", self.port, timeout=20)
         try:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
             for name, value in [*sent.items(), *more]:
                 if value is not None:
                     connection.putheader(name, value)
             connection.endheaders(raw)
+            connection.flush()
             response = connection.getresponse()
             found = {name.lower(): value for name, value in response.getheaders()}
             return Answer(response.status, found, response.read())

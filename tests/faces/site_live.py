@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import json
 import socket
 import threading
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 import uvicorn
 from django.db import connections
+from one_segment import OneSegment
 
 from apps.access.domain.entries import MCP_ENTRIES
 from apps.access.services.credentials import create_credential
@@ -65,12 +65,13 @@ class Site:
         if raw is not None:
             sent |= {"Content-Type": "application/json", "Content-Length": str(len(raw))}
         sent |= headers or {}
-        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)) as connection:
+        with closing(OneSegment("127.0.0.1", self.port, timeout=20)) as connection:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
             for name, value in [*sent.items(), *more]:
                 if value is not None:
                     connection.putheader(name, value)
             connection.endheaders(raw)
+            connection.flush()
             response = connection.getresponse()
             return Reply(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
 
