@@ -238,6 +238,7 @@ class AttemptView(Contract):
     boundary: int | None = None
     state: Any = None
     reads: list[dict[str, Any]]
+    writes: list[dict[str, Any]]
     log: list[dict[str, str]]
     queued_at: str | None = None
     started_at: str | None = None

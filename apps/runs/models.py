@@ -48,6 +48,8 @@ class Run(models.Model):
     artifact_ids = JsonTextField(default=list)
     record_ids = JsonTextField(default=list)
     restored_from = JsonTextField(null=True)
+    #: The Mirror it was restored from: there is one such Run in a Project (M5).
+    mirror_id = models.UUIDField(null=True)
     boundary = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
@@ -86,6 +88,9 @@ class Run(models.Model):
     #: A result that was saved but, because of a pause, not routed: ``{outcome, value}``.
     saved_result = JsonTextField(null=True)
     event_seq = models.PositiveIntegerField(default=0)
+    #: While it is paused at its caller's wish: the ``PauseDependencies`` that a resume compares (M8).  None
+    #: compares nothing.
+    dependencies = JsonTextField(null=True)
 
     # The lease: owner and expiry by the database's clock, and the fence that late work fails at.
     lease_owner = models.CharField(max_length=100, blank=True)
@@ -105,6 +110,11 @@ class Run(models.Model):
                 fields=["project", "loom_name"],
                 condition=_NON_TERMINAL & models.Q(exclusive=True),
                 name="one_exclusive_run",
+            ),
+            models.UniqueConstraint(
+                fields=["project", "mirror_id"],
+                condition=models.Q(mirror_id__isnull=False),
+                name="one_run_of_mirror",
             ),
         ]
         indexes = [
@@ -179,7 +189,12 @@ class StepAttempt(models.Model):
     state = models.ForeignKey(State, on_delete=models.CASCADE, null=True, related_name="+", db_index=False)
     #: Set on the attempt that completes a Step: the boundary it makes.
     boundary = models.PositiveIntegerField(null=True)
+    #: With a boundary: what the next Step reads, and the number of the event that a Mirror is cut at (M1).
+    result = JsonTextField(null=True)
+    event_seq = models.PositiveIntegerField(null=True)
     reads = JsonTextField(default=list)
+    #: What landed with it: ``{artifactId, revision, loomName, stageName, removed?}`` and ``{recordId}``.
+    writes = JsonTextField(default=list)
     log = JsonTextField(default=list)
     worker = models.CharField(max_length=100)
     queued_at = models.DateTimeField(null=True)
@@ -192,3 +207,44 @@ class StepAttempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.stage}/{self.step} attempt {self.attempt}"
+
+
+class StartingBoundary(models.Model):
+    """Where a restored or forked Run began: a boundary that another Run came to (M5, M9)."""
+
+    run = models.OneToOneField(Run, on_delete=models.CASCADE, primary_key=True, related_name="starting_boundary")
+    boundary = models.PositiveIntegerField()
+    stage = models.CharField(max_length=NAME_LENGTH)
+    step = models.CharField(max_length=NAME_LENGTH)
+    visit = models.PositiveIntegerField()
+    #: The saved result; None at boundary 0, where no Step has completed.
+    outcome = models.CharField(max_length=200, null=True)
+    result = JsonTextField(null=True)
+    visits = JsonTextField()
+    state = models.ForeignKey(State, on_delete=models.CASCADE, null=True, related_name="+", db_index=False)
+    #: A list of ``Dependency``, as the other Run last saw them.
+    dependencies = JsonTextField()
+    artifact_ids = JsonTextField()
+    record_ids = JsonTextField()
+    #: When the other Run came there.
+    reached_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.run_id} from boundary {self.boundary}"
+
+
+class KeptArtifact(models.Model):
+    """What an Artifact held when a restored Run last saw it: its Project may never have had that revision."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="kept_artifacts", db_index=False)
+    artifact_id = models.CharField(max_length=200)
+    digest = models.CharField(max_length=64)
+    data = JsonTextField()
+
+    class Meta:
+        ordering = ["run", "artifact_id"]
+        constraints = [models.UniqueConstraint(fields=["run", "artifact_id"], name="kept_artifact_once")]
+
+    def __str__(self) -> str:
+        return f"{self.artifact_id} of {self.run_id}"

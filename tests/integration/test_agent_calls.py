@@ -583,7 +583,8 @@ def test_what_tools_read_is_kept_with_the_attempt(service: Service) -> None:
     agent.complete(outcome="written", text="")
     reads = StepAttempt.objects.get(run_id=agent.run_id, step="write").reads
     artifact = service.call("get_artifact", loomName="assist", stageName="work")["artifact"]
-    assert reads == [{"artifactId": artifact["artifactId"], "revision": 1}]
+    place = {"loomName": "assist", "stageName": "work"}
+    assert reads == [{"artifactId": artifact["artifactId"], "revision": 1, **place}]
 
 
 @pytest.mark.rule("H6", "K13", "K11")

@@ -84,10 +84,12 @@ Staged = StagedArtifact | AppendRecord
 
 @dataclass(frozen=True, slots=True)
 class ArtifactRead:
-    """An Artifact was read at this revision."""
+    """An Artifact was read at this revision, where it stood then."""
 
     artifact_id: str
     revision: int
+    loom_name: str
+    stage_name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,7 @@ class Staging:
     def _seen(self, artifact_id: str, found: ArtifactValue | None) -> Artifact | None:
         """Note the read of ``found`` and lay this segment's own change over it."""
         if found is not None:
-            read = ArtifactRead(found.artifact_id, found.revision)
+            read = ArtifactRead(found.artifact_id, found.revision, found.loom_name, found.stage_name)
             self._reads[read] = None
             if (found.loom_name, found.stage_name) == self._place:
                 self._last_read = (True, read)

@@ -27,11 +27,25 @@ class Landing:
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
-    """Ids that were written, in the order of the commits, each once."""
+class WrittenArtifact:
+    """One new revision of the place."""
 
-    artifact_ids: tuple[str, ...] = ()
+    artifact_id: str
+    revision: int
+    removed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """What was written, in the order of the commits: revisions, and the ids of Records, each once."""
+
+    artifacts: tuple[WrittenArtifact, ...] = ()
     record_ids: tuple[str, ...] = ()
+
+    @property
+    def artifact_ids(self) -> tuple[str, ...]:
+        """Each id once."""
+        return tuple(dict.fromkeys(written.artifact_id for written in self.artifacts))
 
 
 def land_commits(landing: Landing, commits: Sequence[Staged]) -> Landed:
@@ -40,7 +54,7 @@ def land_commits(landing: Landing, commits: Sequence[Staged]) -> Landed:
     artifacts = [c for c in commits if not isinstance(c, AppendRecord)]
     records = [c for c in commits if isinstance(c, AppendRecord)]
     return Landed(
-        tuple(dict.fromkeys(_land_artifacts(landing, artifacts) if artifacts else [])),
+        tuple(_land_artifacts(landing, artifacts) if artifacts else []),
         tuple(dict.fromkeys(_land_records(landing, records) if records else [])),
     )
 
@@ -56,7 +70,7 @@ def _locked_place(landing: Landing) -> Artifact:
     return artifact
 
 
-def _land_artifacts(landing: Landing, commits: Sequence[StagedArtifact]) -> list[str]:
+def _land_artifacts(landing: Landing, commits: Sequence[StagedArtifact]) -> list[WrittenArtifact]:
     artifact = _locked_place(landing)
     # The worker before may have had a faster clock (F22).
     now = max(landing.now, artifact.updated_at or landing.now)
@@ -89,7 +103,7 @@ def _land_artifacts(landing: Landing, commits: Sequence[StagedArtifact]) -> list
         )
     artifact.save(update_fields=["artifact_id", "revision", "created_at", "updated_at"])
     ArtifactRevision.objects.bulk_create(written)
-    return [revision.artifact_id_then for revision in written]
+    return [WrittenArtifact(one.artifact_id_then, one.revision, one.removed) for one in written]
 
 
 def _land_records(landing: Landing, commits: Sequence[AppendRecord]) -> list[str]:

@@ -76,6 +76,9 @@ class EventType(enum.StrEnum):
     """The closed list of what can happen to a Run (R16)."""
 
     RUN_ADMITTED = "RunAdmitted"
+    #: It began paused at a boundary of another Run, or at one that a Mirror holds.
+    RUN_FORKED = "RunForked"
+    RUN_RESTORED = "RunRestored"
     #: A worker took the lease.
     RUN_DISPATCHED = "RunDispatched"
     STAGE_INITIALIZED = "StageInitialized"

@@ -183,6 +183,7 @@ def _attempt(row: StepAttempt) -> contracts.AttemptView:
             "boundary": row.boundary,
             "state": row.state.data if row.state is not None else None,
             "reads": row.reads,
+            "writes": row.writes,
             "log": row.log,
             "queued_at": clock.to_wire(row.queued_at) if row.queued_at else None,
             "started_at": clock.to_wire(row.started_at) if row.started_at else None,

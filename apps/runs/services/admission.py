@@ -7,7 +7,6 @@ import uuid
 
 from apps.core import conf
 from apps.core.caller import Caller
-from apps.core.database import lock_name
 from apps.core.errors import ErrorCode, Issue, LoomError, invalid_request
 from apps.core.ids import new_id
 from apps.ledger.contracts import Receipt
@@ -19,10 +18,11 @@ from apps.looms.loaded import LoadedLoom
 from apps.looms.services.catalog import LoomStatus, current
 from apps.runs.contracts import RunLoom
 from apps.runs.domain.advancing import start
-from apps.runs.domain.statuses import OPEN, EventType, RunStatus
+from apps.runs.domain.statuses import EventType, RunStatus
 from apps.runs.models import Run
 from apps.runs.queue import ring_on_commit
 from apps.runs.services import changes
+from apps.runs.services.exclusivity import require_no_other
 from apps.runs.services.executors import not_ready_because
 
 
@@ -59,7 +59,7 @@ def _admit(caller: Caller, request: RunLoom, loom: LoadedLoom, now: dt.datetime)
     graph = loom.graph
     _require_executor(caller, graph)
     if graph.exclusive:
-        _require_no_other(caller.project_id, graph.loom)
+        require_no_other(project_id=caller.project_id, loom_name=graph.loom)
     ahead = start(graph)
     run_id = new_id()
     run = Run(
@@ -101,16 +101,3 @@ def _require_executor(caller: Caller, graph: LoomGraph) -> None:
         reason = not_ready_because(caller.agent_executor, caller.project_id)
         if reason is not None:
             raise LoomError(ErrorCode.UNAVAILABLE, reason)
-
-
-def _require_no_other(project_id: uuid.UUID, loom_name: str) -> None:
-    lock_name("exclusive", project_id, loom_name)
-    open_runs = Run.objects.filter(project_id=project_id, loom_name=loom_name, status__in=OPEN)
-    # Any of them, in no order: sorted by id, all that have ended might be read before one is found.
-    for other in open_runs.order_by().values_list("id", flat=True)[:1]:
-        raise LoomError(
-            ErrorCode.BUSY,
-            f"Loom {loom_name} runs one at a time, and Run {other} has not ended. Wait for it or cancel it, then "
-            "start again under a new operationId.",
-            details={"runId": str(other)},
-        )

@@ -156,7 +156,14 @@ def complete_agent_step(
     run = held._row
     closed = _close(run, "completed", result=result)
     completed = changes.complete_step(
-        run, loom.graph, outcome, value=result, now=now, instance_id=instance_id, reads=reads
+        run,
+        loom.graph,
+        outcome,
+        value=result,
+        now=now,
+        instance_id=instance_id,
+        reads=reads,
+        events_before=len(events) + 1,
     )
     changes.save(run, now=now, events=[*events, closed, *completed])
 

@@ -12,15 +12,18 @@ from apps.ledger.services.events import NewEvent, append_events
 from apps.looms.authoring.log import LogLine
 from apps.looms.authoring.staging import ArtifactRead, Read
 from apps.looms.domain.graph import LoomGraph
+from apps.results.services.landing import Landed
 from apps.runs.domain.advancing import Complete, Fail, GoOn, Next, SegmentPolicy, after_failure, follow, policy_of
+from apps.runs.domain.boundaries import CompletedStep
 from apps.runs.domain.facts import Due, Position, RunError, RunFacts
 from apps.runs.domain.statuses import TERMINAL, AttemptStatus, EventType, RunStatus, SegmentKind
 from apps.runs.models import Run, StepAttempt
 from apps.runs.queue import ring_on_commit
+from apps.runs.services.dependencies import keep_dependencies
 
 _IMMUTABLE = {
     "id", "trace_id", "project", "loom_name", "release_digest", "exclusive", "input", "source", "agent_executor",
-    "profile", "entry", "origin_operation_id", "origin_instance_id", "restored_from", "created_at",
+    "profile", "entry", "origin_operation_id", "origin_instance_id", "restored_from", "mirror_id", "created_at",
 }  # fmt: skip
 _CHANGING = [field.name for field in Run._meta.concrete_fields if field.name not in _IMMUTABLE]
 
@@ -77,6 +80,7 @@ def release_lease(run: Run) -> None:
 def queue(run: Run, *, now: dt.datetime, after: float = 0.0, until: dt.datetime | None = None) -> None:
     """Make the Run's due segment ready ``after`` some seconds by the database's clock, or ``until`` a time."""
     run.status = RunStatus.QUEUED
+    run.dependencies = None
     run.queued_at = moment(run, now)
     run.due_at = database_time_after(after) if until is None else until
     run.ring_after = after if until is None else (until - now).total_seconds()
@@ -110,6 +114,7 @@ def rest(run: Run) -> None:
 def finish(run: Run, status: RunStatus, *, now: dt.datetime, instance_id: uuid.UUID) -> None:
     """End the Run in ``status``."""
     run.status = status
+    run.dependencies = None
     run.pause_requested = False
     run.pending_action = None
     run.pending_agent_call = None
@@ -183,17 +188,32 @@ def complete_step(
     now: dt.datetime,
     instance_id: uuid.UUID,
     reads: Sequence[dict[str, Any]] = (),
+    writes: Sequence[dict[str, Any]] = (),
     log: Sequence[dict[str, str]] = (),
+    events_before: int = 0,
 ) -> list[NewEvent]:
-    """Save a Step's checked outcome, and ``value`` for the next Step to read; route it unless a pause is asked."""
+    """Save a Step's checked outcome, and ``value`` for the next Step to read; route it unless a pause is asked.
+
+    ``events_before``: how many events of the same transaction come before those that are returned.
+    """
     run.boundary += 1
-    record_attempt(run, AttemptStatus.COMPLETED, now=now, outcome=outcome, boundary=run.boundary, reads=reads, log=log)
+    record_attempt(
+        run,
+        AttemptStatus.COMPLETED,
+        now=now,
+        outcome=outcome,
+        made=CompletedStep(run.boundary, value, run.event_seq + events_before + 1),
+        reads=reads,
+        writes=writes,
+        log=log,
+    )
     where = {"stage": run.stage, "step": run.step, "visit": run.visit}
     event = NewEvent(EventType.STEP_COMPLETED, {**where, "outcome": outcome, "boundary": run.boundary})
     run.previous = {"stage": run.stage, "step": run.step, "value": value}
     if run.pause_requested:
         run.saved_result = {"outcome": outcome}
         rest(run)
+        keep_dependencies(run)
         return [event, NewEvent(EventType.RUN_PAUSED, {"boundary": run.boundary})]
     ahead = follow(graph, position_of(run), outcome, run.visits)
     return [event, *follow_on(run, graph, ahead, now=now, instance_id=instance_id)]
@@ -206,8 +226,9 @@ def record_attempt(
     now: dt.datetime,
     outcome: str | None = None,
     error: dict[str, Any] | None = None,
-    boundary: int | None = None,
+    made: CompletedStep | None = None,
     reads: Sequence[dict[str, Any]] = (),
+    writes: Sequence[dict[str, Any]] = (),
     log: Sequence[dict[str, str]] = (),
 ) -> None:
     """Keep what became of the segment that was running, and move the step sequence past it."""
@@ -224,8 +245,11 @@ def record_attempt(
         outcome=outcome,
         error=error,
         state_id=run.state_id,
-        boundary=boundary,
+        boundary=made.number if made else None,
+        result=made.result if made else None,
+        event_seq=made.event_seq if made else None,
         reads=list(reads),
+        writes=list(writes),
         log=list(log),
         worker=run.lease_owner,
         queued_at=run.queued_at,
@@ -235,10 +259,25 @@ def record_attempt(
     run.step_seq += 1
 
 
+def writes_json(run: Run, landed: Landed) -> list[dict[str, Any]]:
+    """What a segment wrote, as its attempt keeps it."""
+    place = {"loomName": run.loom_name, "stageName": run.stage}
+    artifacts = [
+        {"artifactId": one.artifact_id, "revision": one.revision, **place, **({"removed": True} if one.removed else {})}
+        for one in landed.artifacts
+    ]
+    return [*artifacts, *({"recordId": record_id} for record_id in landed.record_ids)]
+
+
 def reads_json(reads: Sequence[Read]) -> list[dict[str, Any]]:
     """What a segment read, as its attempt keeps it."""
     return [
-        {"artifactId": read.artifact_id, "revision": read.revision}
+        {
+            "artifactId": read.artifact_id,
+            "revision": read.revision,
+            "loomName": read.loom_name,
+            "stageName": read.stage_name,
+        }
         if isinstance(read, ArtifactRead)
         else {"recordId": read.record_id}
         for read in reads

@@ -19,7 +19,7 @@ from apps.looms.authoring.refusals import ArtifactConflict, RecordConflict
 from apps.looms.domain.graph import AgentStepSpec
 from apps.looms.messages import error_names
 from apps.looms.segments import Ask, Confirm, Failed, Outcome, SegmentOutput, Sleep
-from apps.results.services.landing import Landing, land_commits
+from apps.results.services import landing as results
 from apps.runs.domain.advancing import check_outcome, policy_of, step_of
 from apps.runs.domain.facts import RunError
 from apps.runs.domain.statuses import AttemptStatus, EventType, RunErrorCode, RunStatus, SegmentKind
@@ -96,13 +96,16 @@ def _land_one(result: SegmentResult, *, now: dt.datetime) -> Landed:
         logger.warning("a late result of Run %s was refused: its lease had passed on", leased.run_id)
         return Landed(accepted=False)
     ending = output.ending
+    landed: results.Landed | Failed = results.Landed()
     if not isinstance(ending, Failed):
-        ending = _commit(run, leased, output, now) or ending
+        landed = _commit(run, leased, output, now)
     if isinstance(ending, Failed):
         events = [_failed(run, leased, ending, output, now)]
+    elif isinstance(landed, Failed):
+        events = [_failed(run, leased, landed, output, now)]
     else:
         _keep_state(run, output, now)
-        events = _succeeded(run, leased, ending, output, now)
+        events = _succeeded(run, leased, ending, output, changes.writes_json(run, landed), now)
     going_on = result.keep and _goes_on(run, leased, now)
     if going_on:
         _keep_lease(run, leased, now)
@@ -110,30 +113,30 @@ def _land_one(result: SegmentResult, *, now: dt.datetime) -> Landed:
     return Landed(True, leased_of(run, leased.loom, instance_id=leased.instance_id) if going_on else None)
 
 
-def _commit(run: Run, leased: Leased, output: SegmentOutput, now: dt.datetime) -> Failed | None:
-    """Check the outcome and land staged commits; what is wrong with them, if anything is."""
+def _commit(run: Run, leased: Leased, output: SegmentOutput, now: dt.datetime) -> results.Landed | Failed:
+    """Check the outcome and land staged commits: what was written, or what is wrong."""
     if isinstance(output.ending, Outcome) and leased.due.kind is not SegmentKind.INITIALIZE:
         error = check_outcome(leased.loom.graph, leased.position, output.ending.outcome)
         if error is not None:
             return Failed(error.code.value, error.message, ())
     if not output.staged:
-        return None
-    landing = Landing(run.project_id, run.loom_name, run.stage, run.pk, changes.moment(run, now))
+        return results.Landed()
+    landing = results.Landing(run.project_id, run.loom_name, run.stage, run.pk, changes.moment(run, now))
     try:
         try:
             with transaction.atomic():
-                landed = land_commits(landing, output.staged)
+                landed = results.land_commits(landing, output.staged)
         except IntegrityError:
             # Another Run took one of these ids at the same moment; what it put there can be seen now.
             with transaction.atomic():
-                landed = land_commits(landing, output.staged)
+                landed = results.land_commits(landing, output.staged)
     except (ArtifactConflict, RecordConflict) as conflict:
         return _refused(conflict, leased)
     except IntegrityError:
         return _refused(ArtifactConflict("other Runs take the same ids at the same moment"), leased)
     run.artifact_ids = list(dict.fromkeys([*run.artifact_ids, *landed.artifact_ids]))
     run.record_ids = list(dict.fromkeys([*run.record_ids, *landed.record_ids]))
-    return None
+    return landed
 
 
 def _refused(conflict: Exception, leased: Leased) -> Failed:
@@ -150,11 +153,16 @@ def _keep_state(run: Run, output: SegmentOutput, now: dt.datetime) -> None:
 
 
 def _succeeded(
-    run: Run, leased: Leased, ending: Outcome | Ask | Confirm | Sleep, output: SegmentOutput, now: dt.datetime
+    run: Run,
+    leased: Leased,
+    ending: Outcome | Ask | Confirm | Sleep,
+    output: SegmentOutput,
+    writes: list[dict[str, Any]],
+    now: dt.datetime,
 ) -> list[NewEvent]:
     reads, log = changes.reads_json(output.reads), changes.log_json(output.log)
     if leased.due.kind is SegmentKind.INITIALIZE:
-        changes.record_attempt(run, AttemptStatus.COMPLETED, now=now, reads=reads, log=log)
+        changes.record_attempt(run, AttemptStatus.COMPLETED, now=now, reads=reads, writes=writes, log=log)
         run.due_kind = SegmentKind.STEP
         run.attempts = 0
         run.segment_time = None
@@ -171,9 +179,10 @@ def _succeeded(
             now=now,
             instance_id=leased.instance_id,
             reads=reads,
+            writes=writes,
             log=log,
         )
-    changes.record_attempt(run, AttemptStatus.WAITED, now=now, reads=reads, log=log)
+    changes.record_attempt(run, AttemptStatus.WAITED, now=now, reads=reads, writes=writes, log=log)
     where = {"stage": run.stage, "step": run.step, "visit": run.visit}
     return [NewEvent(EventType.STEP_WAITED, {**where, **_wait(run, ending, now)})]
 

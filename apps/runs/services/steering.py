@@ -31,6 +31,7 @@ from apps.runs.domain.facts import RunFacts
 from apps.runs.domain.statuses import AttemptStatus, EventType, RunStatus
 from apps.runs.models import Action, Run
 from apps.runs.services import agent_steps, changes
+from apps.runs.services.dependencies import keep_dependencies
 
 
 def _locked(caller: Caller, run_id: str) -> Run:
@@ -81,6 +82,7 @@ def pause_run(*, caller: Caller, request: SteerRun, now: dt.datetime) -> Receipt
                 return None
             case PauseDecision.NOW:
                 changes.rest(run)
+                keep_dependencies(run)
                 return [NewEvent(EventType.RUN_PAUSED, {"boundary": run.boundary})]
             case PauseDecision.AFTER_THE_STEP:
                 run.pause_requested = True

@@ -600,7 +600,11 @@ def test_a_step_sees_what_it_staged_and_its_reads_are_noted_once(tmp_path: Path)
     )
     assert output.ending == Outcome("done")
     assert output.state["items"] == [3, {"n": 2}, "mine", 4, [1], "new", None, "q", None, None, None]
-    assert output.reads == (ArtifactRead("a", 3), ArtifactRead("b", 1), RecordRead("r"))
+    assert output.reads == (
+        ArtifactRead("a", 3, "small", "main"),
+        ArtifactRead("b", 1, "other", "main"),
+        RecordRead("r"),
+    )
 
 
 # -- packages

@@ -1,0 +1,134 @@
+"""What a Run holds at each boundary, and Runs that begin there."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from apps.core import clock, json_text
+from apps.core.errors import LoomError
+from apps.ledger.models import Event
+from apps.runs.models import Run
+from apps.runs.selectors.boundaries import held_boundary
+from apps.runs.services.restoring import create_paused_run
+from tests.conftest import Service
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PLAN: list[dict[str, Any]] = [
+    {"ending": "again", "artifact": {"n": 1}},
+    {"ending": "other", "record": "r-1"},
+    {"ending": "ask"},
+    {"ending": "leave", "artifact": {"n": 2}},
+]
+
+
+def started(service: Service) -> str:
+    """A Run that has completed ``again`` and ``other`` and waits for an answer."""
+    run_id = service.start(do=PLAN)
+    service.work()
+    assert service.run(run_id)["status"] == "waiting"
+    return run_id
+
+
+def restored(service: Service, run_id: str, boundary: int) -> str:
+    held = held_boundary(uuid.UUID(run_id), boundary)
+    with transaction.atomic():
+        caller = service.caller
+        made = create_paused_run(
+            caller=caller,
+            project_id=caller.project_id,
+            held=held,
+            mirror_id=uuid.uuid4(),
+            origin=None,
+            now=clock.now(),
+        )
+    return str(made)
+
+
+@pytest.mark.rule("M1", "M9")
+def test_a_boundary_holds_what_the_run_had_there(service: Service) -> None:
+    run_id = started(service)
+    key = uuid.UUID(run_id)
+    begun, first, second = (held_boundary(key, boundary) for boundary in range(3))
+    assert (begun.position.stage, begun.position.step, begun.outcome, begun.state) == ("work", "act", None, None)
+    assert (dict(begun.visits), begun.dependencies, begun.event_seq) == ({"work/act": 1}, (), 1)
+    assert (first.position.step, first.position.visit, first.outcome, first.result) == ("act", 1, "again", "again")
+    assert first.state is not None and first.state.data["index"] == 1
+    assert first.state.digest == json_text.digest(first.state.data)
+    [artifact] = first.dependencies
+    assert (artifact.loom_name, artifact.stage_name, artifact.revision) == ("trial", "work", 1)
+    assert (artifact.digest, artifact.removed) == (json_text.digest({"n": 1}), False)
+    assert (first.artifact_ids, first.record_ids) == ((artifact.artifact_id,), ())
+    assert (second.position.visit, second.outcome, second.record_ids) == (2, "other", ("r-1",))
+    assert dict(second.visits) == {"work/act": 2}
+    for held in (first, second):
+        [event] = Event.objects.filter(run_id=key, seq=held.event_seq)
+        assert (event.type, event.data["boundary"]) == ("StepCompleted", held.boundary)
+
+
+@pytest.mark.rule("M9", "E4")
+def test_a_boundary_that_a_run_does_not_hold_is_a_conflict_that_says_which_it_holds(service: Service) -> None:
+    run_id = uuid.UUID(started(service))
+    with pytest.raises(LoomError, match="it holds boundaries 0 to 2") as refused:
+        held_boundary(run_id, 3)
+    assert refused.value.code == "CONFLICT"
+    later = uuid.UUID(restored(service, str(run_id), 2))
+    with pytest.raises(LoomError, match=r"it holds boundary 2\. Earlier ones are those of Run") as refused:
+        held_boundary(later, 1)
+    assert refused.value.code == "CONFLICT"
+    for unknown in ({"run_id": uuid.uuid4()}, {"run_id": run_id, "project_id": uuid.uuid4()}):
+        with pytest.raises(LoomError) as refused:
+            held_boundary(boundary=0, **unknown)
+        assert refused.value.code == "NOT_FOUND"
+
+
+@pytest.mark.rule("M5", "M9", "R1")
+@pytest.mark.parametrize("boundary", [0, 1, 2])
+def test_a_restored_run_stands_paused_at_the_boundary_and_numbers_it_on(service: Service, boundary: int) -> None:
+    run_id = started(service)
+    source = service.run(run_id)
+    made = restored(service, run_id, boundary)
+    run = service.run(made)
+    assert (run["traceId"], run["status"], run["boundary"], run["revision"]) == (run_id, "paused", boundary, 1)
+    assert (run["origin"], run["input"]) == (None, source["input"])
+    assert run["restoredFrom"]["runId"] == run_id and run["restoredFrom"]["boundary"] == boundary
+    assert service.run(run_id) == source
+    # It holds that boundary just as the other Run does.
+    ours, theirs = held_boundary(uuid.UUID(made), boundary), held_boundary(uuid.UUID(run_id), boundary)
+    for name in ("position", "outcome", "result", "visits", "dependencies", "artifact_ids", "record_ids"):
+        assert getattr(ours, name) == getattr(theirs, name), name
+    assert (ours.state and ours.state.digest) == (theirs.state and theirs.state.digest)
+    events = service.call("list_run_events", runId=made)["events"]
+    assert [(event["seq"], event["type"]) for event in events] == [(1, "RunRestored"), (2, "RunPaused")]
+
+
+@pytest.mark.rule("M8")
+def test_a_paused_run_keeps_what_it_depends_on_as_it_stands_at_the_pause(service: Service) -> None:
+    run_id = service.start(do=[{"ending": "again", "artifact": {"n": 1}}, {"ending": "ask"}])
+    service.operate("pause_run", runId=run_id)
+    service.operate("resume_run", runId=run_id, expectedRevision=2, steps=1)
+    service.work()
+    kept = Run.objects.get(pk=run_id)
+    assert kept.status == "paused" and kept.state is not None
+    assert kept.dependencies["state"] == {"id": str(kept.state.pk), "digest": json_text.digest(kept.state.data)}
+    [artifact] = kept.dependencies["artifacts"]
+    assert (artifact["revision"], artifact["digest"]) == (1, json_text.digest({"n": 1}))
+    service.operate("resume_run", runId=run_id, expectedRevision=kept.revision)
+    assert Run.objects.get(pk=run_id).dependencies is None
+
+
+@pytest.mark.rule("M9")
+def test_reading_a_boundary_takes_a_constant_number_of_statements(service: Service) -> None:
+    def statements(steps: int) -> int:
+        run_id = service.start(do=[{"ending": "again", "artifact": {"n": n}} for n in range(steps)] + [{}])
+        service.work()
+        with CaptureQueriesContext(connection) as captured:
+            held_boundary(uuid.UUID(run_id), steps)
+        return len(captured)
+
+    assert statements(1) == statements(4) <= 5
