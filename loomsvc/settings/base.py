@@ -31,6 +31,7 @@ INSTALLED_APPS = [
     "apps.results",
     "apps.runs",
     "apps.agents",
+    "apps.agent_sessions",
     "apps.mcp",
     "apps.rest",
 ]

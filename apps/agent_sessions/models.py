@@ -1,0 +1,1 @@
+"""Agent sessions and the provider keys of Projects (contract section 10)."""
