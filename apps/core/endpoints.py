@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from apps.core.caller import Caller, Source
 from apps.core.contracts import Contract
+from apps.core.errors import LoomError
 
 I = TypeVar("I", bound=Contract)
 O = TypeVar("O", bound=Contract)
@@ -26,6 +27,8 @@ class Kind(enum.StrEnum):
     OPERATION = "operation"
     #: Work at an agent call: its own ids (``claimId``, ``toolCallId``) make it safe to repeat.
     AGENT = "agent"
+    #: Work at a background agent, proven by its session's secret.
+    SESSION = "session"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,14 @@ class Route:
     path: str
     #: Output members whose ``null`` means "no such thing" over REST (E4): answered 404.
     null_is_missing: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorForm:
+    """The body of an Endpoint's errors where it is not E1's (B4)."""
+
+    shape: type[Contract]
+    render: Callable[[LoomError], Contract]
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,8 @@ class Endpoint(Generic[I, O]):
     kind: Kind
     route: Route | None = None
     destructive: bool = False
+    #: Whether the same call again changes nothing more.
+    idempotent: bool = True
     #: Whether it may reach beyond the service.
     open_world: bool = False
     #: Whether a call may take as long as an author's code does: it waits on threads of its own.
@@ -63,6 +76,8 @@ class Endpoint(Generic[I, O]):
     sources: frozenset[Source] | None = None
     #: False: a REST-only view (lists of events, revisions, …), not an MCP Tool.
     tool: bool = True
+    #: ``None``: as rule E1 has it.
+    error_form: ErrorForm | None = None
 
     @property
     def read_only(self) -> bool:
@@ -71,6 +86,12 @@ class Endpoint(Generic[I, O]):
     def call(self, caller: Caller, arguments: Any) -> O:
         """Validate raw JSON ``arguments`` and run the handler."""
         return self.handler(caller, self.input.parse(arguments))
+
+    def refusal(self, error: LoomError) -> dict[str, Any]:
+        """The structured result for ``error``, with what it brings along."""
+        if self.error_form is not None:
+            return self.error_form.render(error).to_wire()
+        return {"error": error.to_wire(), **error.attachments}
 
 
 _registry: dict[str, Endpoint[Any, Any]] = {}

@@ -64,11 +64,11 @@ def answer(
         result = methods.result(server, caller, message, version, status=_STATUS)
         return Reply(200, jsonrpc.success(message.id, result))
     tool = methods.find_tool(server, message, status=_STATUS)
-    arguments = methods.arguments_of(message)
+    endpoint, arguments = server.endpoints[tool.name], methods.arguments_of(message)
     interaction = server.interactions.get(tool.name)
     if interaction is None or session is None or not session.shows_forms:
-        return Reply(200, jsonrpc.success(message.id, b"{" + call_tool(tool, caller, arguments) + b"}"))
-    found = call_asking(tool.name, interaction, caller, arguments, given)
+        return Reply(200, jsonrpc.success(message.id, b"{" + call_tool(endpoint, caller, arguments) + b"}"))
+    found = call_asking(endpoint, interaction, caller, arguments, given)
     if isinstance(found, Ask):
         return Asked(caller, session, message.id, found, _progress_token(message))
     return Reply(200, jsonrpc.success(message.id, b"{" + found + b"}"))

@@ -80,13 +80,13 @@ def answer(server: EntryServer, caller: Caller, head: Head, message: Message, no
     if message.method != "tools/call":
         return methods.result(server, caller, message, version, status=_STATUS)
     tool = methods.find_tool(server, message, status=_STATUS)
-    arguments = methods.arguments_of(message)
+    endpoint, arguments = server.endpoints[tool.name], methods.arguments_of(message)
     interaction = server.interactions.get(tool.name)
     given = _given(caller, tool.name, message, now)
     capabilities = message.meta[CLIENT_CAPABILITIES_META_KEY]
     if interaction is None or not elicitation.shows_forms(capabilities, version):
-        return b"{" + call_tool(tool, caller, arguments) + b"," + _COMPLETE_MEMBERS
-    found = call_asking(tool.name, interaction, caller, arguments, given)
+        return b"{" + call_tool(endpoint, caller, arguments) + b"," + _COMPLETE_MEMBERS
+    found = call_asking(endpoint, interaction, caller, arguments, given)
     if isinstance(found, Ask):
         state = request_state.issue(caller=caller, tool=tool.name, arguments=arguments, key=found.key, now=now)
         return text_of(

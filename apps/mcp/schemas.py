@@ -58,7 +58,10 @@ def output_schema(endpoint: Endpoint[Any, Any]) -> dict[str, Any]:
     declared = definitions.get(success.get("$ref", "").removeprefix("#/$defs/"), success)
     members = declared.get("properties", {})
     attachments = {name: members[name] for name in _ATTACHMENTS if name in members}
-    error = {"type": "object", "properties": {"error": _ERROR, **attachments}, "required": ["error"]}
+    error: dict[str, Any] = {"type": "object", "properties": {"error": _ERROR, **attachments}, "required": ["error"]}
+    if endpoint.error_form is not None:
+        error = endpoint.error_form.shape.wire_schema("serialization")
+        definitions = {**definitions, **error.pop("$defs", {})}
     schema: dict[str, Any] = {"type": "object", "anyOf": [success, error]}
     if definitions:
         schema["$defs"] = definitions

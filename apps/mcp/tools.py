@@ -40,7 +40,7 @@ def _add_tool(tool_manager: ToolManager, endpoint: Endpoint[Any, Any]) -> Tool:
         readOnlyHint=endpoint.read_only,
         destructiveHint=endpoint.destructive,
         # Reads change nothing, and what a write is identified by is applied once (O3, A2, A3, A8).
-        idempotentHint=True,
+        idempotentHint=endpoint.idempotent,
         openWorldHint=endpoint.open_world,
     )
     tool = tool_manager.add_tool(
@@ -67,6 +67,7 @@ class EntryServer(DjangoMCP):  # type: ignore[misc]
         self.entry = entry
         registered: list[Tool] = self.register_mcptoolset(EndpointToolset(endpoints, context=None))
         self.tools = {tool.name: tool for tool in registered}
+        self.endpoints = {endpoint.name: endpoint for endpoint in endpoints}
         #: Names of the Tools that may take as long as an author's code does.
         self.long_running = tuple(endpoint.name for endpoint in endpoints if endpoint.long_running)
         #: Tools that may ask the client's human something; called plainly where the client cannot show it.

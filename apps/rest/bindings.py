@@ -11,7 +11,7 @@ from typing import Any
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from apps.core.contracts import Contract, WireSchema
-from apps.core.endpoints import Endpoint, Route
+from apps.core.endpoints import Endpoint, ErrorForm, Route
 from apps.rest.problems import Problem
 
 _MEMBER = re.compile(r"\{(\w+)\}")
@@ -105,11 +105,18 @@ def _particular(path: str) -> tuple[int, list[bool]]:
     return -len(segments), [segment.startswith("{") for segment in segments]
 
 
+def error_forms(endpoints: Iterable[Endpoint[Any, Any]]) -> list[ErrorForm]:
+    """Every form of error beside the problem."""
+    return [endpoint.error_form for endpoint in endpoints if endpoint.error_form is not None]
+
+
 @functools.cache
 def shapes_of(endpoints: tuple[Endpoint[Any, Any], ...]) -> Shapes:
     """All contracts of ``endpoints`` and the problem, generated together so that no two share a name."""
     inputs: dict[type[Contract], None] = dict.fromkeys(endpoint.input for endpoint in endpoints)
-    outputs: dict[type[Contract], None] = dict.fromkeys([*(endpoint.output for endpoint in endpoints), Problem])
+    outputs: dict[type[Contract], None] = dict.fromkeys(
+        [*(endpoint.output for endpoint in endpoints), Problem, *(form.shape for form in error_forms(endpoints))]
+    )
     modes: list[tuple[type[Any], JsonSchemaMode]] = [(model, "validation") for model in inputs]
     modes += [(model, "serialization") for model in outputs]
     references, document = models_json_schema(

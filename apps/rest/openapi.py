@@ -82,12 +82,15 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _responses(binding: Binding) -> dict[str, Any]:
     output = REFERENCE.format(model=binding.shapes.outputs[binding.endpoint.output])
-    refused = {
+    refused: dict[str, Any] = {
         MEDIA_TYPE: {
             "schema": {"$ref": REFERENCE.format(model=binding.shapes.outputs[Problem])},
             "example": _EXAMPLE.to_wire(),
         }
     }
+    if binding.endpoint.error_form is not None:
+        shape = binding.endpoint.error_form.shape
+        refused = {_JSON: {"schema": {"$ref": REFERENCE.format(model=binding.shapes.outputs[shape])}}}
     return {
         "200": {"description": binding.endpoint.title, "content": {_JSON: {"schema": {"$ref": output}}}},
         "4XX": {"description": "Refused; `code` and `message` say why.", "content": refused},

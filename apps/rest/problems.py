@@ -20,6 +20,7 @@ from rest_framework.exceptions import APIException, MethodNotAllowed
 from apps.core import json_text
 from apps.core.contracts import Contract, Json
 from apps.core.database import DATABASE_TROUBLE
+from apps.core.endpoints import Endpoint
 from apps.core.errors import ErrorCode, LoomError
 
 logger = logging.getLogger("loomsvc.rest")
@@ -114,11 +115,15 @@ def problem(error: LoomError, status: HTTPStatus | None = None) -> Problem:
 
 def problem_response(error: LoomError, status: HTTPStatus | None = None) -> HttpResponse:
     """The answer for ``error``, never to be kept by a cache."""
-    body = problem(error, status)
-    response = HttpResponse(json_text.dumps(body.to_wire()), status=body.status, content_type=MEDIA_TYPE)
+    return _response(error, status, problem(error, status).to_wire(), MEDIA_TYPE)
+
+
+def _response(error: LoomError, status: HTTPStatus | None, body: Any, media_type: str) -> HttpResponse:
+    status = status or _STATUS[error.code]
+    response = HttpResponse(json_text.dumps(body), status=status, content_type=media_type)
     response["Content-Length"] = str(len(response.content))
     response["Cache-Control"] = "no-store"
-    if body.status == HTTPStatus.UNAUTHORIZED:
+    if status == HTTPStatus.UNAUTHORIZED:
         response["WWW-Authenticate"] = CHALLENGE
     if error.code in (ErrorCode.RATE_LIMITED, ErrorCode.UNAVAILABLE):
         response["Retry-After"] = str(RETRY_AFTER if error.retry_after is None else error.retry_after)
@@ -126,34 +131,49 @@ def problem_response(error: LoomError, status: HTTPStatus | None = None) -> Http
 
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> HttpResponse:
-    """REST framework's hook: every exception of a view becomes a problem."""
+    """REST framework's hook: every exception of a view becomes a problem, or what its Endpoint has instead."""
+    error, status = _as_error(exc)
+    endpoint = _endpoint_of(context)
+    if endpoint is None or endpoint.error_form is None:
+        return problem_response(error, status)
+    return _response(error, status, endpoint.refusal(error), "application/json")
+
+
+def _endpoint_of(context: dict[str, Any]) -> Endpoint[Any, Any] | None:
+    """The Endpoint that the request's method names at its address."""
+    bindings = getattr(context.get("view"), "bindings", {})
+    binding = bindings.get(getattr(context.get("request"), "method", None))
+    return None if binding is None else binding.endpoint
+
+
+def _as_error(exc: Exception) -> tuple[LoomError, HTTPStatus | None]:
     if isinstance(exc, LoomError):
-        return problem_response(exc)
+        return exc, None
     if isinstance(exc, APIException):
         return _http_refusal(exc)
     if isinstance(exc, Http404):
-        return problem_response(LoomError(ErrorCode.NOT_FOUND, "There is nothing at this address."))
+        return LoomError(ErrorCode.NOT_FOUND, "There is nothing at this address."), None
     if isinstance(exc, PermissionDenied):
-        return problem_response(LoomError(ErrorCode.FORBIDDEN, "This is not allowed."))
+        return LoomError(ErrorCode.FORBIDDEN, "This is not allowed."), None
     if isinstance(exc, RequestDataTooBig):
-        return problem_response(LoomError(ErrorCode.PAYLOAD_TOO_LARGE, "Send a smaller body."))
+        return LoomError(ErrorCode.PAYLOAD_TOO_LARGE, "Send a smaller body."), None
     if isinstance(exc, (SuspiciousOperation, UnreadablePostError)):
-        return problem_response(LoomError(ErrorCode.INVALID_REQUEST, "The request could not be read."))
+        return LoomError(ErrorCode.INVALID_REQUEST, "The request could not be read."), None
     if isinstance(exc, DATABASE_TROUBLE):
         logger.warning("the database does not answer: %s", type(exc).__name__, exc_info=exc)
-        return problem_response(LoomError(ErrorCode.UNAVAILABLE, "The ledger does not answer just now; try again."))
-    return _unexpected(exc)
+        return LoomError(ErrorCode.UNAVAILABLE, "The ledger does not answer just now; try again."), None
+    return _unexpected(exc), None
 
 
-def _http_refusal(exc: APIException) -> HttpResponse:
+def _http_refusal(exc: APIException) -> tuple[LoomError, HTTPStatus]:
     status = HTTPStatus(exc.status_code)
     code = _CODE_OF_STATUS.get(status, ErrorCode.INVALID_REQUEST)
     message = "Use another method; `Allow` lists them." if isinstance(exc, MethodNotAllowed) else str(exc.detail)
-    return problem_response(LoomError(code, message), status)
+    return LoomError(code, message), status
 
 
-def _unexpected(exc: Exception) -> HttpResponse:
+def _unexpected(exc: Exception) -> LoomError:
     incident = uuid.uuid4()
     logger.error("incident %s: %s", incident, type(exc).__name__, exc_info=exc)
     message = f"Something went wrong inside the service; the operator finds it in the log as incident {incident}."
-    return problem_response(LoomError(ErrorCode.INTERNAL, message, details={"incident": str(incident)}))
+    return LoomError(ErrorCode.INTERNAL, message, details={"incident": str(incident)})
