@@ -1,0 +1,54 @@
+"""Agent sessions, usage and provider keys, to look at.  No secret is shown, nor what could stand for one."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from apps.agent_sessions.models import AgentSession, ModelUsage, ProviderKey
+from apps.core.admin import ReadOnlyAdmin
+
+
+@admin.register(AgentSession)
+class AgentSessionAdmin(ReadOnlyAdmin):
+    list_display = ("id", "project", "model", "agent", "state", "requests", "created_at", "finished_at")
+    list_filter = ("state", "project")
+    list_select_related = ("project",)
+    fields = tuple(
+        field.name
+        for field in AgentSession._meta.concrete_fields
+        if field.name not in ("secret_digest", "signature", "lease_owner")
+    )
+    search_fields = ("=id", "=agent_session_id")
+    ordering = ("-id",)
+
+
+@admin.register(ModelUsage)
+class ModelUsageAdmin(ReadOnlyAdmin):
+    list_display = (
+        "day",
+        "project",
+        "model",
+        "sessions",
+        "requests",
+        "input_tokens",
+        "output_tokens",
+        "tool_calls",
+    )
+    list_filter = ("project", "model")
+    list_select_related = ("project",)
+    fields = list_display
+    ordering = ("-day", "project", "model")
+
+
+@admin.register(ProviderKey)
+class ProviderKeyAdmin(ReadOnlyAdmin):
+    list_display = ("provider", "project", "shown", "set_by", "set_at", "tested_at", "test_result")
+    list_filter = ("project", "provider")
+    list_select_related = ("project",)
+    fields = ("id", "project", "provider", "shown", "encrypted_with", "set_by", "set_at", "tested_at", "test_result")
+    readonly_fields = ("shown",)
+    ordering = ("project", "provider")
+
+    @admin.display(description="key")
+    def shown(self, key: ProviderKey) -> str:
+        return f"…{key.last_four}"
