@@ -45,6 +45,17 @@ def number(variable: str, default: float, *, least: float) -> float:
     return value
 
 
+def file(variable: str) -> Path | None:
+    """A file that the environment names; ``ValueError`` when it is not there."""
+    text = os.environ.get(variable, "").strip()
+    if not text:
+        return None
+    path = Path(text).absolute()
+    if not path.is_file():
+        raise ValueError(f"{variable} names {path.name}, which is no file")
+    return path
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What an operator may set.  All durations are seconds."""
@@ -73,6 +84,10 @@ class Settings:
     session_seconds: float
     #: How long a form may stay open in an MCP client before its call gives up waiting.
     form_seconds: float
+    #: The file that names providers and models; without it there is `offline` (B6).
+    models_file: Path | None = None
+    #: What the `offline` model plays, beyond what Looms bring along.
+    offline_script_file: Path | None = None
 
     @property
     def releases_dir(self) -> Path:
@@ -98,6 +113,8 @@ def from_environment() -> Settings:
         session_idle_seconds=number("LOOMSVC_SESSION_IDLE_SECONDS", 7 * 86400, least=60),
         session_seconds=number("LOOMSVC_SESSION_SECONDS", 30 * 86400, least=60),
         form_seconds=number("LOOMSVC_FORM_SECONDS", 3600, least=1),
+        models_file=file("LOOMSVC_MODELS"),
+        offline_script_file=file("LOOMSVC_OFFLINE_SCRIPT"),
     )
 
 

@@ -1,0 +1,127 @@
+"""Scripts of the built-in `offline` model (B6).
+
+A script plays an agent: Tool calls in order, then the output, one play for each time that the agent is asked
+(``/cursor/visit`` of the input).  ``{{tool/pointer}}`` in a text stands for what a Tool returned, ``{{input/pointer}}``
+for the input.  Without a script the output is derived from the schema and the input.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from apps.core import json_text
+from apps.looms.checking.yaml_tree import read_yaml
+from apps.looms.loaded import LoadedLoom
+
+#: The id of the model, in the catalogue and everywhere else.
+OFFLINE = "offline"
+#: The script that a Loom brings along, in its folder.
+SCRIPT_FILE = "offline.yaml"
+_PLACE = re.compile(r"\{\{\s*([A-Za-z_][\w-]*)((?:/[^{}]*)?)\s*\}\}")
+
+
+class ScriptInvalid(ValueError):
+    """A script cannot be used; the message says where and why."""
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class ScriptedCall(_Shape):
+    """One Tool call."""
+
+    tool: str
+    input: dict[str, Any] = {}
+
+
+class Play(_Shape):
+    """What the model does once: Tool calls, then its output.  Left out, the output is derived."""
+
+    calls: list[ScriptedCall] = []
+    output: Any = None
+
+
+class _ScriptFile(_Shape):
+    description: str | None = None
+    agents: dict[str, Annotated[list[Play], Field(min_length=1)]]
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """The plays of one agent; the last one goes on for ever."""
+
+    plays: tuple[Play, ...]
+
+    def play(self, visit: int) -> Play:
+        """The play of this visit, counted from 1."""
+        return self.plays[min(max(visit, 1), len(self.plays)) - 1]
+
+
+def read_scripts(text: str, file: str) -> Mapping[str, Script]:
+    """The scripts in a YAML text, by what they are kept under.  Raises :class:`ScriptInvalid`."""
+    document, problems = read_yaml(text, file)
+    if document is None or problems:
+        first = problems[0]
+        raise ScriptInvalid(f"{first.place}: {first.message}")
+    try:
+        shape = _ScriptFile.model_validate(document.value)
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in detail["loc"]) or "the file"
+        line = document.line(detail["loc"])
+        raise ScriptInvalid(f"{file}, line {line}: `{place}`: {detail['msg'].lower()}.") from None
+    return {name: Script(tuple(plays)) for name, plays in shape.agents.items()}
+
+
+def read_script_file(path: Path) -> Mapping[str, Script]:
+    """An operator's scripts, kept under ``loomName/agentId`` or a program digest.  Raises :class:`ScriptInvalid`."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise ScriptInvalid(f"The offline scripts in {path.name} cannot be read; give a UTF-8 file.") from None
+    return read_scripts(text, path.name)
+
+
+def shipped_script(loom: LoadedLoom, agent_id: str) -> Script | None:
+    """What the Loom's own ``offline.yaml`` plays as one of its agents.  Raises :class:`ScriptInvalid`."""
+    file = importlib.resources.files(loom.package) / SCRIPT_FILE
+    if not file.is_file():
+        return None
+    return read_scripts(file.read_text(encoding="utf-8"), SCRIPT_FILE).get(agent_id)
+
+
+def filled(value: Any, outputs: Mapping[str, Any]) -> Any:
+    """``value`` with what stands for outputs put in; a text that is one place only becomes what is there."""
+    if isinstance(value, str):
+        whole = _PLACE.fullmatch(value)
+        if whole:
+            return _at(outputs, whole[1], whole[2])
+        return _PLACE.sub(lambda found: _as_text(_at(outputs, found[1], found[2])), value)
+    if isinstance(value, dict):
+        return {key: filled(child, outputs) for key, child in value.items()}
+    return [filled(child, outputs) for child in value] if isinstance(value, list) else value
+
+
+def _at(outputs: Mapping[str, Any], name: str, pointer: str) -> Any:
+    place: Any = outputs.get(name)
+    for part in pointer.strip().split("/")[1:]:
+        part = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(place, dict):
+            place = place.get(part)
+        elif isinstance(place, list) and part.isdigit() and int(part) < len(place):
+            place = place[int(part)]
+        else:
+            return None
+    return place
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json_text.dumps(value)
