@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from csp.constants import NONCE, NONE, SELF
+
 from apps.core import conf, databases
 
 LOOMSVC = conf.from_environment()
@@ -14,7 +16,9 @@ DEBUG = False
 ALLOWED_HOSTS = conf.names("LOOMSVC_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    # Before the admin, whose site and frame it gives.
+    "apps.console",
+    "apps.console.apps.ConsoleAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -40,6 +44,7 @@ DJANGO_MCP_GET_SERVER_INSTRUCTIONS_TOOL = False
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -88,6 +93,23 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+#: For every answer (K16): scripts and styles from here alone, no inline ones, no frames.
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF, NONCE],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+    }
+}
+# What was just done is told on the next page, which must not write: never by way of the session (K15).
+MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * LOOMSVC.max_value_bytes
 
 REST_FRAMEWORK: dict[str, Any] = {

@@ -24,5 +24,6 @@ MCP_ENTRIES = (
     Entry("studio", "/internal/mcp/studio", Source.STUDIO),
 )
 REST_ENTRY = Entry("rest", "/api/v1", Source.STUDIO)
+CONSOLE_ENTRY = Entry("console", "/admin", Source.CONSOLE)
 #: Sources that a credential can be made for; the console has people instead.
 CREDENTIAL_SOURCES = (Source.AGENT_IDE, Source.CLI, Source.STUDIO)

@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 
 from apps.access.models import Credential, Project
 from apps.core.errors import ErrorCode, LoomError
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectName:
+    """A Project as it is referred to."""
+
+    id: uuid.UUID
+    name: str
+
+
+def project_names() -> list[ProjectName]:
+    """Every Project, by name."""
+    return [ProjectName(*row) for row in Project.objects.order_by("name").values_list("id", "name")]
 
 
 def project_named(name: str) -> Project:

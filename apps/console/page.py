@@ -1,0 +1,87 @@
+"""How a page is made: a function of the request and the operator, behind sign-in and one permission.
+
+    @page(Permission.SEE)
+    def workers(request: HttpRequest, operator: Operator) -> HttpResponse:
+        return render(request, "console/workers.html", {"title": "Workers", "workers": ...})
+
+1. Write the function in ``pages/`` and its template, which extends ``console/base.html``.
+2. Give it an address and a name in ``urls.py``; templates link to it as ``{% url 'admin:console_…' %}``.
+3. Where it belongs into the bar, add it to ``navigation.ENTRIES``.
+
+A page only reads and answers GET and HEAD; what writes is declared with ``methods=("POST",)``, and goes
+through the operations ledger (``operations.py``).  Nothing of another Project may show: pass
+``operator.projects`` on to selectors, or look a thing up with its Project and let ``Http404`` say the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.template.response import TemplateResponse
+from django.utils.cache import get_conditional_response
+
+from apps.console.permissions import Operator, Permission, operator_of
+from apps.core.errors import ErrorCode, LoomError
+
+P = ParamSpec("P")
+
+
+def page(
+    permission: Permission, *, methods: tuple[str, ...] = ("GET", "HEAD")
+) -> Callable[
+    [Callable[Concatenate[HttpRequest, Operator, P], HttpResponse]], Callable[Concatenate[HttpRequest, P], HttpResponse]
+]:
+    """Whoever is not signed in goes to the sign-in page; without ``permission`` in any Project the answer is 403."""
+
+    def decorate(
+        view: Callable[Concatenate[HttpRequest, Operator, P], HttpResponse],
+    ) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+        @functools.wraps(view)
+        def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+            if request.method not in methods:
+                return HttpResponseNotAllowed(methods)
+            operator = operator_of(request.user)
+            try:
+                if not operator.may(permission):
+                    raise PermissionDenied(f"Your account lacks the permission {permission.value}.")
+                return view(request, operator, *args, **kwargs)
+            except PermissionDenied as refusal:
+                return refuse(request, "Not allowed", str(refusal), 403)
+            except Http404:
+                return refuse(request, "Not found", "There is nothing here, or nothing that you may see.", 404)
+            except LoomError as error:
+                if error.code is ErrorCode.NOT_FOUND:
+                    return refuse(request, "Not found", "There is nothing here, or nothing that you may see.", 404)
+                raise
+
+        return admin.site.admin_view(guarded)  # type: ignore[return-value]
+
+    return decorate
+
+
+def refuse(request: HttpRequest, title: str, reason: str, status: int) -> HttpResponse:
+    """A page that says why there is nothing to see, and what helps."""
+    cure = "Ask a superuser: they give permissions at your account." if status == 403 else "Go back to the start."
+    return render(request, "console/refused.html", {"title": title, "reason": reason, "cure": cure}, status=status)
+
+
+def render(
+    request: HttpRequest, template: str, context: dict[str, Any], *, live: str = "", status: int = 200
+) -> HttpResponse:
+    """A page in the console's frame; ``context`` has at least its ``title``.
+
+    ``live`` is the template of the part that follows along: an element ``<div id="live" data-live="on">``
+    (``off`` once nothing will change any more), which the page's template includes.
+    """
+    whole = {**admin.site.each_context(request), **context}
+    if not live or "X-Live" not in request.headers:
+        return TemplateResponse(request, template, whole, status=status).render()
+    part = TemplateResponse(request, live, whole, status=status).render()
+    part["ETag"] = f'"{hashlib.sha256(part.content).hexdigest()[:32]}"'
+    return get_conditional_response(request, etag=part["ETag"], response=part) or part

@@ -1,0 +1,1 @@
+"""Pictures as pure functions: what they are given in, SVG text out."""
