@@ -17,6 +17,7 @@ from django.db import transaction
 from apps.core import conf
 from apps.core.caller import Caller
 from apps.core.ids import new_id
+from apps.core.prepared import PreparedRead
 from apps.mcp.models import Session
 
 #: Live sessions of one credential; past it the one longest without use gives way.
@@ -57,18 +58,17 @@ def open_session(*, caller: Caller, version: str, shows_forms: bool, now: dt.dat
     return text
 
 
-#: The one statement that a request with a session costs; building it anew would cost more than running it.
-_FIND = f"SELECT * FROM {Session._meta.db_table} WHERE digest = %s"  # noqa: S608
+#: The one statement that a request with a session costs.
+_FIND = PreparedRead(Session, key=["digest"])
 
 
 def find_session(*, caller: Caller, text: str, now: dt.datetime) -> OpenSession | None:
     """The session of that id; ``None`` for an unknown, expired or ended one, and for one that is another's."""
-    for row in Session.objects.raw(_FIND, [_digest(text)]):
-        if row.credential_id != caller.credential_id or row.entry != caller.entry or row.expires_at <= now:
-            return None
-        _keep_alive(row, now)
-        return OpenSession(row.id, row.version, row.shows_forms)
-    return None
+    row = _FIND.first(digest=_digest(text))
+    if row is None or row.credential_id != caller.credential_id or row.entry != caller.entry or row.expires_at <= now:
+        return None
+    _keep_alive(row, now)
+    return OpenSession(row.id, row.version, row.shows_forms)
 
 
 def end_session(session: OpenSession) -> None:

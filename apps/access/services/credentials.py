@@ -11,6 +11,7 @@ from apps.access.domain.entries import CREDENTIAL_SOURCES, Entry
 from apps.access.models import Credential, Project
 from apps.core.caller import Caller, Source
 from apps.core.errors import ErrorCode, LoomError, not_found
+from apps.core.prepared import PreparedRead
 
 _UNAUTHENTICATED = "Send a valid credential as `Authorization: Bearer loom_…`."
 
@@ -50,18 +51,8 @@ def is_live(credential: Credential, now: dt.datetime) -> bool:
     return credential.revoked_at is None and (credential.expires_at is None or credential.expires_at > now)
 
 
-#: Every call starts with this one statement; building it anew from a query costs more than running it.
-_FIND = (
-    f"SELECT credential.*, project.name AS project_name FROM {Credential._meta.db_table} credential "  # noqa: S608
-    f"JOIN {Project._meta.db_table} project ON project.id = credential.project_id WHERE credential.public_id = %s"
-)
-
-
-def _find(public_id: str) -> tuple[Credential | None, str]:
-    """The credential and its Project's name, ``(None, "")`` when there is none."""
-    for credential in Credential.objects.raw(_FIND, [public_id]):
-        return credential, credential.project_name  # type: ignore[attr-defined]
-    return None, ""
+#: Every call starts with this one statement.
+_FIND = PreparedRead(Credential, key=["public_id"], related=["project"])
 
 
 def authenticate(*, authorization: str | None, entry: Entry, now: dt.datetime) -> Caller:
@@ -74,7 +65,7 @@ def authenticate(*, authorization: str | None, entry: Entry, now: dt.datetime) -
     token = tokens.read(text.strip()) if scheme.lower() == "bearer" else None
     if token is None:
         raise LoomError(ErrorCode.UNAUTHENTICATED, _UNAUTHENTICATED)
-    credential, project_name = _find(token.public_id)
+    credential = _FIND.first(public_id=token.public_id)
     stored = credential.secret_digest if credential else tokens.ABSENT_DIGEST
     if not tokens.matches(token, stored) or credential is None or not is_live(credential, now):
         raise LoomError(ErrorCode.UNAUTHENTICATED, _UNAUTHENTICATED)
@@ -86,7 +77,7 @@ def authenticate(*, authorization: str | None, entry: Entry, now: dt.datetime) -
     _note_use(credential, now)
     return Caller(
         project_id=credential.project_id,
-        project_name=project_name,
+        project_name=credential.project.name,
         principal=f"credential:{credential.public_id}",
         source=entry.source,
         entry=entry.path,

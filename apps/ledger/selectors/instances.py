@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import uuid
 
+from django.db.models import Subquery
+
 from apps.core.database import lock_shared
 from apps.core.errors import ErrorCode, LoomError
+from apps.core.prepared import PreparedRead
 from apps.ledger.domain.instances import Instance
 from apps.ledger.models import ServiceInstance
+
+_CURRENT = PreparedRead(ServiceInstance, key=["current"])
 
 
 def find_current() -> Instance | None:
     """The open instance, if one has been opened."""
-    row = ServiceInstance.objects.filter(current=True).first()
+    row = _CURRENT.first(current=True)
     return None if row is None else Instance(row.pk, row.opened_at, row.version)
 
 
@@ -25,10 +30,26 @@ def current_instance() -> Instance:
     """The open instance; ``UNAVAILABLE`` when none has been opened yet."""
     instance = find_current()
     if instance is None:
-        raise LoomError(
-            ErrorCode.UNAVAILABLE, "No service instance is open yet; the operator runs `loomsvc instance_open`."
-        )
+        raise _not_open()
     return instance
+
+
+def current_id() -> Subquery:
+    """The open instance's id as a part of another read: ``None`` when none has been opened yet."""
+    return Subquery(ServiceInstance.objects.filter(current=True).order_by().values("pk")[:1])
+
+
+def require_open(found: uuid.UUID | None) -> uuid.UUID:
+    """What :func:`current_id` has read; ``UNAVAILABLE`` when none has been opened yet."""
+    if found is None:
+        raise _not_open()
+    return found
+
+
+def _not_open() -> LoomError:
+    return LoomError(
+        ErrorCode.UNAVAILABLE, "No service instance is open yet; the operator runs `loomsvc instance_open`."
+    )
 
 
 def hold_current(instance_id: uuid.UUID) -> bool:
