@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup up demo check test acceptance conformance lock clean
+.PHONY: help setup up demo check test acceptance conformance bench lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show what can be made
@@ -44,9 +44,12 @@ acceptance: setup ## Real processes, official clients, compose file
 conformance: setup ## The official MCP suite at every revision, half a minute (needs npm)
 	@$(BIN)/python -m tests.conformance.run
 
+bench: setup ## Measure the speed goals beside their peers (ROWS=P7 for one of them)
+	@$(BIN)/python -m tests.benchmarks.run $(ROWS)
+
 lock: setup ## Resolve requirements/*.txt anew
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade -o requirements/runtime.txt
 	$(BIN)/uv pip compile pyproject.toml --group dev --extra s3 --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade -o requirements/dev.txt
 
 clean: ## Remove what setup and the tools made
-	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .import_linter_cache .hypothesis .bench

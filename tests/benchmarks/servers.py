@@ -1,0 +1,110 @@
+"""The web processes that are measured: loomsvc on a ledger of its own, and peers, under the same uvicorn settings."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from tests.acceptance.scaled import free_port, own_database
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+#: What ``loomsvc up`` gives uvicorn, as far as a program of its own can be given it.
+_UVICORN = ["--http", "h11", "--ws", "none", "--no-access-log", "--no-proxy-headers", "--no-server-header"]
+_START_SECONDS = 60
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass
+class Server:
+    """A uvicorn under way, on a port of the loopback interface."""
+
+    port: int
+    process: subprocess.Popen[bytes]
+    tokens: dict[str, str] = field(default_factory=dict)
+    known: dict[str, str] = field(default_factory=dict)
+
+    def cpu_seconds(self) -> float:
+        """Processor time that it has used until now; what other programs do at the machine hardly changes it."""
+        times = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(times[11]) + int(times[12])) / _TICKS
+
+
+@contextlib.contextmanager
+def uvicorn(python: str | Path, application: str, folder: Path, **environment: str) -> Iterator[Server]:
+    """A server of ``application``, ready to answer; its output is shown only if it fails to start."""
+    port = free_port()
+    command = [python, "-m", "uvicorn", application, "--host", "127.0.0.1", "--port", str(port), *_UVICORN]
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            command, cwd=folder, env={**_environment(), **environment}, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+        try:
+            _wait(process, port, log)
+            yield Server(port, process)
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def _wait(process: subprocess.Popen[bytes], port: int, log: IO[bytes]) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        if process.poll() is not None or time.monotonic() > deadline:
+            log.seek(0)
+            raise SystemExit(f"The server did not start:\n{log.read().decode(errors='replace')}")
+        time.sleep(0.05)
+
+
+def _environment() -> dict[str, str]:
+    foreign = ("LOOM", "DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE", "PYTHONPATH", "VIRTUAL_ENV")
+    return {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+
+
+@contextlib.contextmanager
+def ledger(server_url: str) -> Iterator[str]:
+    """The URL of a database of its own at ``server_url``; an empty one stays empty, which is SQLite."""
+    if not server_url:
+        yield ""
+        return
+    with own_database(server_url) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def loomsvc(database_url: str, prepare: str, application: str = "loomsvc.asgi:application") -> Iterator[Server]:
+    """The product's web process on a new ledger, once ``programs/{prepare}.py`` has filled it.
+
+    What that program prints last, one JSON object of ``tokens`` and ``known`` things, comes with the server.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {
+            "PYTHONPATH": str(ROOT),
+            "DJANGO_SETTINGS_MODULE": "loomsvc.settings.development",
+            "LOOMSVC_DATA": folder,
+            "LOOM_PATHS": str(ROOT / "tests" / "looms"),
+            **({"DATABASE_URL": database_url} if database_url else {}),
+        }
+        prepared = subprocess.run(
+            [sys.executable, str(PROGRAMS / f"{prepare}.py")],
+            env={**_environment(), **environment}, cwd=ROOT, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if prepared.returncode != 0:
+            raise SystemExit(f"{prepare}: {prepared.stderr}")
+        said = json.loads(prepared.stdout.splitlines()[-1])
+        with uvicorn(sys.executable, application, ROOT, **environment) as server:
+            server.tokens, server.known = said["tokens"], said["known"]
+            yield server
