@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from apps.core.contracts import Contract, Cursor, PageLimit, UuidText
 from apps.ledger.contracts import EventView, Identity, Receipt
@@ -164,6 +165,29 @@ class ResumeRun(SteerRun):
     expected_revision: Annotated[int, Field(ge=1)]
     #: 1: ask for a pause after the next Step.
     steps: Literal[1] | None = None
+    scope: Annotated[
+        Literal["artifacts", "state", "all"] | None,
+        Field(description="What to bring back first, as new revisions, where it changed while the Run was paused."),
+    ] = None
+    abandon_mirror: Annotated[
+        bool, Field(description="Go on with what is there now, whatever changed while the Run was paused.")
+    ] = False
+
+    @field_validator("abandon_mirror")
+    @classmethod
+    def _one_way(cls, abandon: bool, info: ValidationInfo) -> bool:
+        if abandon and info.data.get("scope") is not None:
+            raise PydanticCustomError("one_way", "Send either `scope` or `abandonMirror`: bring it back, or go on.")
+        return abandon
+
+
+class ForkRun(SteerRun):
+    """Begin another Run at a boundary of a Run."""
+
+    boundary: Annotated[
+        int,
+        Field(ge=0, description="The number of Steps that the Run had completed there; 0 is its beginning."),
+    ]
 
 
 class AnswerAsk(SteerRun):
@@ -259,21 +283,62 @@ class AttemptList(Contract):
     next_cursor: str | None = None
 
 
+class BoundaryView(Contract):
+    """A point that a Run can be forked at: the Step that completed there, with its outcome.
+
+    At boundary 0 none has; `stage` and `step` are those that the Run begins with.
+    """
+
+    boundary: int
+    stage: str
+    step: str
+    visit: int
+    outcome: str | None = None
+    at: str
+
+
+class ListBoundaries(GetRun):
+    """Boundaries in the order in which the Run came to them."""
+
+    limit: PageLimit = 50
+    cursor: Cursor | None = None
+
+
+class BoundaryList(Contract):
+    """One page of boundaries."""
+
+    boundaries: list[BoundaryView]
+    next_cursor: str | None = None
+
+
 class LineageEntry(Contract):
-    """One Run of a trace and where it came from."""
+    """One Run of a trace: which it came from, and which boundaries it holds.
+
+    `parentRunId` is null at a root, and where the Run it came from is not in this list. `depth` counts the
+    Runs above it.
+    """
 
     run_id: str
+    parent_run_id: str | None
+    depth: int
     status: StatusName
+    outcome: str | None = None
+    first_boundary: int
     boundary: int
     restored_from: RestoredFrom | None = None
     created_at: str
+    finished_at: str | None = None
 
 
 class Lineage(Contract):
-    """The Runs of the Run's trace in its Project, oldest first."""
+    """The Runs of the Run's trace in its Project as a tree: each before those that came from it, older ones first.
+
+    Only the oldest thousand are listed; `truncated` says that there are more.
+    """
 
     trace_id: str
     runs: list[LineageEntry]
+    truncated: bool
 
 
 class ServiceView(Contract):

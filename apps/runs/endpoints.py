@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from apps.core import clock, conf, json_text
@@ -13,8 +14,8 @@ from apps.ledger.contracts import Receipt
 from apps.ledger.selectors.instances import current_instance
 from apps.runs import contracts
 from apps.runs.domain.answering import answered_via
-from apps.runs.selectors import runs
-from apps.runs.services import admission, interacting, steering
+from apps.runs.selectors import boundaries, lineage, runs
+from apps.runs.services import admission, forks, interacting, steering
 from apps.runs.services.executors import not_ready_because
 from apps.runs.services.worker import lost_threads
 
@@ -49,6 +50,10 @@ def _pause(caller: Caller, request: contracts.SteerRun) -> contracts.OperationRe
 
 def _resume(caller: Caller, request: contracts.ResumeRun) -> contracts.OperationResult:
     return _result(caller, steering.resume_run(caller=caller, request=request, now=clock.now()))
+
+
+def _fork(caller: Caller, request: contracts.ForkRun) -> contracts.OperationResult:
+    return _result(caller, forks.fork_run(caller=caller, request=request, now=clock.now()))
 
 
 def _cancel(caller: Caller, request: contracts.SteerRun) -> contracts.OperationResult:
@@ -129,8 +134,12 @@ def _attempts(caller: Caller, query: contracts.ListAttempts) -> contracts.Attemp
     return runs.list_attempts(project_id=caller.project_id, query=query)
 
 
+def _boundaries(caller: Caller, query: contracts.ListBoundaries) -> contracts.BoundaryList:
+    return boundaries.list_boundaries(project_id=caller.project_id, query=query)
+
+
 def _lineage(caller: Caller, request: contracts.GetRun) -> contracts.Lineage:
-    return runs.lineage(project_id=caller.project_id, run_id=request.run_id)
+    return lineage.lineage_of(uuid.UUID(request.run_id), project_id=caller.project_id)
 
 
 STATUS = register(
@@ -249,7 +258,9 @@ RESUME_RUN = register(
         title="Resume a paused Run",
         description=(
             "Go on with a paused Run: its saved result is routed, no finished Code is repeated. `expectedRevision` "
-            f"is the `revision` that you have seen; `steps: 1` pauses again after the next Step. {_IDENTITY}"
+            "is the `revision` that you have seen; `steps: 1` pauses again after the next Step. `MIRROR_DIVERGED` "
+            "lists what the Run depends on and others have changed meanwhile: ask your human, then send `scope` to "
+            f"bring it back or `abandonMirror: true` to go on with what is there. {_IDENTITY}"
         ),
         input=contracts.ResumeRun,
         output=contracts.OperationResult,
@@ -269,6 +280,23 @@ CANCEL_RUN = register(
         kind=Kind.OPERATION,
         route=Route("POST", "/runs/{runId}/cancel"),
         destructive=True,
+    )
+)
+FORK_RUN = register(
+    Endpoint(
+        name="fork_run",
+        title="Fork a Run",
+        description=(
+            "Begin another Run at `boundary` of a Run, with the State, the result and the visits that it had there: "
+            "the n-th completed Step makes boundary n, 0 is the beginning, and the Run's `boundary` is its latest. "
+            "The fork is `run` in the result, paused; `resume_run` sets it going. The Run that is forked stays as it "
+            f"is; it may have ended long ago. {_IDENTITY}"
+        ),
+        input=contracts.ForkRun,
+        output=contracts.OperationResult,
+        handler=_fork,
+        kind=Kind.OPERATION,
+        route=Route("POST", "/runs/{runId}/fork"),
     )
 )
 FIND_RUN = register(
@@ -312,11 +340,24 @@ LIST_ATTEMPTS = register(
         tool=False,
     )
 )
+LIST_BOUNDARIES = register(
+    Endpoint(
+        name="list_run_boundaries",
+        title="List a Run's boundaries",
+        description="Where the Run can be forked: each completed Step with its outcome and time, in order.",
+        input=contracts.ListBoundaries,
+        output=contracts.BoundaryList,
+        handler=_boundaries,
+        kind=Kind.READ,
+        route=Route("GET", "/runs/{runId}/boundaries"),
+        tool=False,
+    )
+)
 LINEAGE = register(
     Endpoint(
         name="get_run_lineage",
         title="Get a Run's lineage",
-        description="The Runs of this Run's trace, oldest first.",
+        description="The Runs of this Run's trace as a tree: each Run before those that were made from it.",
         input=contracts.GetRun,
         output=contracts.Lineage,
         handler=_lineage,

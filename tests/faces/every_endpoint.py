@@ -74,6 +74,7 @@ def unknown_things() -> dict[str, Any]:
         "input": {},
         "answer": {"isConfirmed": True},
         "expectedRevision": 1,
+        "boundary": 0,
     }
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import F
+from django.db.models.functions import Length
 
 from apps.results.models import ArtifactRevision
 
@@ -63,3 +65,34 @@ def revisions_of(
     )
     found = (Standing(*row) for row in rows.order_by().values_list(*_COLUMNS))
     return {(one.artifact_id, one.loom_name, one.stage_name, one.revision): one for one in found}
+
+
+@dataclass(frozen=True, slots=True)
+class KeptData:
+    """Where the ledger keeps data: ``key`` is for :func:`data_of`, ``size`` counts the characters of its JSON."""
+
+    key: uuid.UUID
+    size: int
+
+
+def kept_data(*, project_id: uuid.UUID, wanted: Mapping[str, str]) -> dict[str, KeptData]:
+    """For each artifactId the revision that held data of this digest, if there was one; one statement."""
+    if not wanted:
+        return {}
+    rows = ArtifactRevision.objects.filter(
+        artifact__project_id=project_id,
+        artifact_id_then__in=list(wanted),
+        digest__in=list(set(wanted.values())),
+        removed=False,
+    )
+    found = rows.order_by("id").values_list("artifact_id_then", "digest", "id", Length("data"))
+    return {
+        artifact_id: KeptData(key, size) for artifact_id, digest, key, size in found if wanted[artifact_id] == digest
+    }
+
+
+def data_of(keys: Collection[uuid.UUID]) -> dict[uuid.UUID, Any]:
+    """The data of these revisions; one statement."""
+    if not keys:
+        return {}
+    return dict(ArtifactRevision.objects.filter(pk__in=list(keys)).order_by().values_list("pk", "data"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from apps.runs.domain.facts import Position
@@ -101,21 +101,34 @@ class Seen:
     removed: bool = False
     digest: str | None = None
 
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.loom_name, self.stage_name
+
 
 def seen_artifacts(
     begun_with: Iterable[Dependency], touched: Iterable[tuple[list[dict[str, Any]], list[dict[str, Any]]]]
 ) -> dict[str, Seen]:
     """Each Artifact as it was last read or written; ``touched`` are the reads and writes of attempts, in order."""
-    seen = {
-        one.artifact_id: Seen(one.loom_name, one.stage_name, one.revision, one.removed, one.digest)
-        for one in begun_with
-    }
+    seen: dict[str, Seen] = {}
+    at_place: dict[tuple[str, str], str] = {}
+
+    def see(artifact_id: str, now: Seen) -> None:
+        if not now.removed:
+            before = at_place.get(now.place, artifact_id)
+            if before != artifact_id and seen[before].place == now.place:
+                # A place holds one Artifact: whoever sees another one there sees that the first is gone.
+                seen[before] = replace(seen[before], removed=True, digest=None)
+            at_place[now.place] = artifact_id
+        seen[artifact_id] = now
+
+    for one in begun_with:
+        see(one.artifact_id, Seen(one.loom_name, one.stage_name, one.revision, one.removed, one.digest))
     for reads, writes in touched:
         for entry in (*reads, *writes):
             if "artifactId" in entry:
-                seen[entry["artifactId"]] = Seen(
-                    entry["loomName"], entry["stageName"], entry["revision"], entry.get("removed", False)
-                )
+                where = (entry["loomName"], entry["stageName"])
+                see(entry["artifactId"], Seen(*where, entry["revision"], entry.get("removed", False)))
     return seen
 
 

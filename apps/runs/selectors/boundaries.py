@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import uuid
 
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 
-from apps.core import json_text
+from apps.core import clock, cursors, json_text
 from apps.core.errors import ErrorCode, LoomError, not_found
+from apps.runs import contracts
 from apps.runs.domain.boundaries import HeldBoundary, HeldState, seen_artifacts, written_ids
 from apps.runs.domain.facts import Position
 from apps.runs.models import Run, StartingBoundary, State, StepAttempt
@@ -20,13 +21,8 @@ def held_boundary(run_id: uuid.UUID, boundary: int, *, project_id: uuid.UUID | N
     ``NOT_FOUND`` for an unknown Run; ``CONFLICT`` for a boundary that it does not hold: not come to yet, or
     one that only the Run had which it was restored or forked from.
     """
-    rows = Run.objects.filter(pk=run_id)
-    if project_id is not None:
-        rows = rows.filter(project_id=project_id)
-    run = rows.select_related("starting_boundary__state").first()
-    if run is None:
-        raise not_found("Run", str(run_id))
-    start: StartingBoundary | None = getattr(run, "starting_boundary", None)
+    run = _run_with_start(run_id, project_id)
+    start = _start_of(run)
     first = 0 if start is None else start.boundary
     _require_held(run, first, boundary)
     if boundary == first:
@@ -60,6 +56,73 @@ def held_boundary(run_id: uuid.UUID, boundary: int, *, project_id: uuid.UUID | N
         event_seq=made.event_seq,
         step_seq=before,
         reached_at=made.ended_at,
+    )
+
+
+def list_boundaries(*, project_id: uuid.UUID, query: contracts.ListBoundaries) -> contracts.BoundaryList:
+    """One page of the boundaries that a Run holds, in order; ``NOT_FOUND`` for an unknown Run."""
+    filters = {"runId": query.run_id}
+    # Attempts are found by their number; the boundary that a Run begins with comes before them all.
+    after = cursors.decode("list_boundaries", filters, query.cursor, cursors.number)
+    run = _run_with_start(uuid.UUID(query.run_id), project_id)
+    first = [(0, _first_boundary(run))] if after is None else []
+    rows = _completed(run).filter(step_seq__gte=after or 0).order_by("step_seq")
+    found = [*first, *((row.step_seq + 1, _boundary(row)) for row in rows[: query.limit + 1])]
+    shown = found[: query.limit]
+    return contracts.BoundaryList(
+        boundaries=[boundary for _, boundary in shown],
+        next_cursor=cursors.encode("list_boundaries", filters, str(shown[-1][0])) if len(found) > len(shown) else None,
+    )
+
+
+def latest_boundaries(run_id: uuid.UUID, *, limit: int) -> list[contracts.BoundaryView]:
+    """The last ``limit`` boundaries that a Run of any Project came to, the newest first, for the operator."""
+    run = _run_with_start(run_id, None)
+    found = [_boundary(row) for row in _completed(run).order_by("-step_seq")[:limit]]
+    return found if len(found) == limit else [*found, _first_boundary(run)]
+
+
+def _run_with_start(run_id: uuid.UUID, project_id: uuid.UUID | None) -> Run:
+    """The Run, of ``project_id`` if it is given, with what it began with if it was restored or forked."""
+    rows = Run.objects.filter(pk=run_id)
+    if project_id is not None:
+        rows = rows.filter(project_id=project_id)
+    run = rows.select_related("starting_boundary__state").first()
+    if run is None:
+        raise not_found("Run", str(run_id))
+    return run
+
+
+def _start_of(run: Run) -> StartingBoundary | None:
+    return getattr(run, "starting_boundary", None)
+
+
+def _completed(run: Run) -> QuerySet[StepAttempt]:
+    rows = StepAttempt.objects.filter(run_id=run.pk, boundary__isnull=False)
+    return rows.only("step_seq", "stage", "step", "visit", "outcome", "boundary", "ended_at")
+
+
+def _boundary(row: StepAttempt) -> contracts.BoundaryView:
+    assert row.boundary is not None
+    return contracts.BoundaryView(
+        boundary=row.boundary,
+        stage=row.stage,
+        step=row.step,
+        visit=row.visit,
+        outcome=row.outcome,
+        at=clock.to_wire(row.ended_at),
+    )
+
+
+def _first_boundary(run: Run) -> contracts.BoundaryView:
+    held = _at_the_beginning(run, _start_of(run))
+    return contracts.BoundaryView(
+        boundary=held.boundary,
+        stage=held.position.stage,
+        step=held.position.step,
+        visit=held.position.visit,
+        outcome=held.outcome,
+        at=clock.to_wire(held.reached_at),
     )
 
 

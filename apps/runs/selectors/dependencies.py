@@ -31,11 +31,13 @@ def began_with(start: StartingBoundary | None) -> list[Dependency]:
 
 def as_last_seen(*, project_id: uuid.UUID, seen: Mapping[str, Seen]) -> tuple[Dependency, ...]:
     """Every Artifact as the Run last saw it, ordered by id."""
-    unknown = {(artifact_id, one.revision) for artifact_id, one in seen.items() if one.digest is None}
+    unknown = {
+        (artifact_id, one.revision) for artifact_id, one in seen.items() if one.digest is None and not one.removed
+    }
     kept = revisions_of(project_id=project_id, wanted=unknown)
     found = []
     for artifact_id, one in sorted(seen.items()):
-        digest = one.digest
+        digest = NOTHING_DIGEST if one.removed else one.digest
         if digest is None:
             digest = kept[artifact_id, one.loom_name, one.stage_name, one.revision].digest
         found.append(Dependency(artifact_id, one.loom_name, one.stage_name, one.revision, digest, one.removed))

@@ -210,24 +210,3 @@ def _attempt(row: StepAttempt) -> contracts.AttemptView:
             "ended_at": clock.to_wire(row.ended_at),
         }
     )
-
-
-def lineage(*, project_id: uuid.UUID, run_id: str) -> contracts.Lineage:
-    """The Runs that share a trace, oldest first."""
-    run = _require(project_id, run_id)
-    rows = Run.objects.filter(project_id=project_id, trace_id=run.trace_id).order_by("id")
-    return contracts.Lineage(
-        trace_id=str(run.trace_id),
-        runs=[
-            contracts.LineageEntry.model_validate(
-                {
-                    "run_id": str(row.pk),
-                    "status": row.status,
-                    "boundary": row.boundary,
-                    "restored_from": row.restored_from,
-                    "created_at": clock.to_wire(row.created_at),
-                }
-            )
-            for row in rows.only("id", "status", "boundary", "restored_from", "created_at")
-        ],
-    )

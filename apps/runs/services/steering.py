@@ -32,6 +32,7 @@ from apps.runs.domain.statuses import AttemptStatus, EventType, RunStatus
 from apps.runs.models import Action, Run
 from apps.runs.services import agent_steps, changes
 from apps.runs.services.dependencies import keep_dependencies
+from apps.runs.services.diverging import settle
 
 
 def _locked(caller: Caller, run_id: str) -> Run:
@@ -101,17 +102,19 @@ def resume_run(*, caller: Caller, request: ResumeRun, now: dt.datetime) -> Recei
 
     def change(run: Run, facts: RunFacts) -> list[NewEvent]:
         decide_resume(facts, expected_revision=request.expected_revision)
+        if isinstance(graph, LoomError) and (facts.saved_outcome is not None or run.restored_from is not None):
+            raise graph
+        settled = settle(run, scope=request.scope, abandon=request.abandon_mirror, now=now)
         run.last_error = None
         # The Run goes on under whoever resumes it; its policy stays what it was admitted with (R14).
         run.credential_id = caller.credential_id
-        resumed = NewEvent(EventType.RUN_RESUMED, {"steps": request.steps} if request.steps else {})
+        steps = {"steps": request.steps} if request.steps else {}
+        resumed = NewEvent(EventType.RUN_RESUMED, {**steps, **settled.to_event()})
         if facts.saved_outcome is None:
             changes.queue(run, now=now)
             events = []
         else:
-            assert graph is not None, "the Run is there, so its Release was asked for"
-            if isinstance(graph, LoomError):
-                raise graph
+            assert isinstance(graph, LoomGraph), "the Run is there, so its Release was asked for"
             ahead = follow(graph, facts.position, facts.saved_outcome, facts.visits)
             events = changes.follow_on(run, graph, ahead, now=now, instance_id=uuid.UUID(request.service_instance_id))
         run.pause_requested = request.steps == 1 and run.status == RunStatus.QUEUED
