@@ -30,7 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser, endpoint: Endpoint[Any, Any])
     for member, declared in schema["properties"].items():
         shape = _without_null(declared)
         # No default: an option left out is told apart from one that was given as JSON null.
-        options: dict[str, Any] = {"help": _help(member, shape), "default": argparse.SUPPRESS}
+        told = _help(member, shape) or declared.get("description", "").translate({ord("`"): None, ord("%"): "%%"})
+        options: dict[str, Any] = {"help": told, "default": argparse.SUPPRESS}
         if shape.get("type") == "boolean":
             parser.add_argument(option(member), dest=member, action=argparse.BooleanOptionalAction, **options)
             continue

@@ -25,6 +25,8 @@ FAILED, NOT_RUNNING, STOPPED = 1, 3, 130
 _NEXT_STEPS = {
     ErrorCode.INVALID_REQUEST: "correct every place named above, then send it again",
     ErrorCode.BUSY: "wait for the Run that holds it (loomsvc list_runs), then try again",
+    ErrorCode.MIRROR_DIVERGED: "resume with --scope artifacts, state or all to bring it back, or with --abandon-mirror "
+    "to go on with what is there",
     ErrorCode.INSTANCE_CHANGED: "loomsvc find_run OPERATION-ID --service-instance-id INSTANCE tells what became of it",
     ErrorCode.RELEASE_UNAVAILABLE: "loomsvc list_looms shows what is wrong with the Loom",
     ErrorCode.RATE_LIMITED: "wait a little, then try again",

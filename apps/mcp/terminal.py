@@ -25,6 +25,8 @@ from apps.core.errors import LoomError
 
 #: Where output is no terminal there is no width to fit into; ids and addresses stay whole.
 _FILE_WIDTH = 200
+#: A value that is longer is cut.
+_VALUE_CELLS = 60
 #: status → sign and style; the word is always shown too.
 _STATUS_SIGNS = {
     "queued": ("◷", "cyan"),
@@ -149,9 +151,30 @@ def refusal(error: LoomError, next_step: str | None = None) -> RenderableType:
     # The message names the first place itself.
     others = error.issues[1:]
     parts += [Text(f"  {plain(issue.path) or 'the whole input'}: {plain(issue.suggestion)}") for issue in others]
+    parts += [Text(f"  {line}") for one in (error.details or {}).get("differences", ()) for line in _changes(one)]
     receipt: Mapping[str, Any] | None = error.attachments.get("receipt")
     if receipt:
         parts.append(Text(f"  Operation {plain(receipt['operationId'])} was {plain(receipt['status'])}: not applied."))
     if next_step:
         parts.append(Text(f"  Next: {plain(next_step)}"))
     return Group(*parts)
+
+
+def _changes(difference: Mapping[str, Any]) -> list[str]:
+    """One line for each change that a difference tells of, and why it cannot be brought back."""
+    name = plain(f"Artifact {difference['artifactId']}" if difference["kind"] == "artifact" else "State")
+    told = [f"{name}: {_patched(step)}" for step in difference.get("patch", ())]
+    if not told and "size" in difference:
+        sizes = difference["size"]
+        told = [f"{name}: {sizes.get('then', 0)} characters then, {sizes.get('now', 0)} now"]
+    return told if difference["restorable"] else [*told, f"{name}: {plain(difference['because'])}"]
+
+
+def _patched(step: Mapping[str, Any]) -> str:
+    value = f" {_short(step['value'])}" if "value" in step else ""
+    return plain(f"{step['op']} {step['path'] or 'all of it'}{value}")
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _VALUE_CELLS else text[: _VALUE_CELLS - 1] + "…"
