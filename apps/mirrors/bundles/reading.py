@@ -1,0 +1,94 @@
+"""A bundle that was taken in: its lines and the Release's files, read from the copy (M1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO, TypeVar
+
+from pydantic import ValidationError
+
+from apps.core.contracts import Contract
+from apps.mirrors.bundles import canonical
+from apps.mirrors.bundles.layout import MAX_RELEASE_BYTES, RELEASE_FOLDER, Limits
+from apps.mirrors.bundles.lines import KEYS, SHAPES, Manifest
+from apps.mirrors.bundles.refusals import MirrorInvalid
+from apps.mirrors.bundles.sources import ZipSource
+from apps.mirrors.bundles.taking import Progress, no_progress, shape_problem
+
+L = TypeVar("L", bound=Contract)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A private copy whose bytes are those that its manifest names."""
+
+    manifest: Manifest
+    source: ZipSource
+    limits: Limits
+
+    def lines(self, shape: type[L], *, progress: Progress = no_progress) -> Iterator[L]:
+        """The lines of the file that holds ``shape``, checked one by one, in strictly growing order."""
+        name = next(name for name, held in SHAPES.items() if held is shape)
+        key_of, last, number = KEYS[name], None, 0
+        for number, text in enumerate(self._texts(name), start=1):
+            line = _line(shape, text, f"{name} line {number}")
+            key = key_of(line)
+            if last is not None and key <= last:
+                raise MirrorInvalid("it is not after the line before it", entry=f"{name} line {number}")
+            last = key
+            progress(len(text))
+            yield line
+        entry = next(entry for entry in self.manifest.entries if entry.path == name)
+        if number != entry.lines:
+            raise MirrorInvalid(f"it has {number} lines, and the manifest says {entry.lines}", entry=name)
+
+    def only_line(self, shape: type[L]) -> L:
+        """The one line of a file that has just one."""
+        lines = list(self.lines(shape))
+        if len(lines) != 1:
+            raise MirrorInvalid("there is one line of it", entry=f"{shape.__name__}")
+        return lines[0]
+
+    def release_files(self) -> dict[str, bytes]:
+        """Path inside the package → content, sorted by path."""
+        files: dict[str, bytes] = {}
+        room = MAX_RELEASE_BYTES
+        for entry in self.manifest.entries:
+            if entry.path.startswith(RELEASE_FOLDER):
+                room -= entry.size
+                if room < 0:
+                    raise MirrorInvalid(f"a Release holds at most {MAX_RELEASE_BYTES} bytes", entry=entry.path)
+                files[entry.path.removeprefix(RELEASE_FOLDER)] = b"".join(self.source.chunks(entry.path))
+        return files
+
+    def _texts(self, name: str) -> Iterator[bytes]:
+        """Each line without its end, which every line has."""
+        begun, longest = bytearray(), self.limits.line_bytes(name)
+        for data in self.source.chunks(name):
+            first, *others = data.split(b"\n")
+            for following in others:
+                yield bytes(begun + first)
+                begun.clear()
+                first = following
+            begun += first
+            if len(begun) > longest:
+                raise MirrorInvalid(f"a line is longer than {longest} bytes", entry=name)
+        if begun:
+            raise MirrorInvalid("its last line has no end", entry=name)
+
+
+def open_copy(file: BinaryIO, size: int, manifest: Manifest, limits: Limits) -> Bundle:
+    """The bundle that was taken into ``file``."""
+    whole = Limits(max(limits.bundle_bytes, size), limits.value_bytes)
+    return Bundle(manifest, ZipSource(file, size, whole), limits)
+
+
+def _line(shape: type[L], text: bytes, place: str) -> L:
+    try:
+        members: Any = canonical.read(text)
+        return shape.model_validate(members, by_alias=True, by_name=False)
+    except canonical.NotCanonical as error:
+        raise MirrorInvalid(str(error), entry=place) from None
+    except ValidationError as error:
+        raise MirrorInvalid(shape_problem(error), entry=place) from None
