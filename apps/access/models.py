@@ -37,6 +37,8 @@ class Credential(models.Model):
     public_id = models.CharField(max_length=12, unique=True, editable=False)
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="credentials")
     source = models.CharField(max_length=16, choices=[(s.value, s.value) for s in Source])
+    #: Further Projects into which it may write Mirrors, and whose Mirrors it sees (N1, M6).
+    mirror_projects = models.ManyToManyField(Project, related_name="+", blank=True)
     label = models.CharField(max_length=200)
     secret_digest = models.CharField(max_length=64, editable=False)
     created_at = models.DateTimeField(default=clock.now, editable=False)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 #: The folder that holds ``apps`` and ``templates``.
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -78,6 +80,8 @@ class Settings:
     threads: int
     #: Largest JSON value, in bytes.
     max_value_bytes: int
+    #: Largest Mirror, in bytes: the file, and what it holds.
+    mirror_bytes: int
     #: An MCP session that is not used for this long is over.
     session_idle_seconds: float
     #: Longest life of an MCP session.
@@ -92,6 +96,10 @@ class Settings:
     @property
     def releases_dir(self) -> Path:
         return self.data_dir / "releases"
+
+    @property
+    def mirrors_dir(self) -> Path:
+        return self.data_dir / "mirrors"
 
 
 def from_environment() -> Settings:
@@ -110,12 +118,39 @@ def from_environment() -> Settings:
         fair_share=int(number("LOOMSVC_FAIR_SHARE", 50, least=1)),
         threads=int(number("LOOMSVC_THREADS", 4, least=1)),
         max_value_bytes=int(number("LOOMSVC_MAX_VALUE_BYTES", 1024 * 1024, least=1024)),
+        mirror_bytes=int(number("LOOMSVC_MIRROR_BYTES", 256 * 1024 * 1024, least=1024 * 1024)),
         session_idle_seconds=number("LOOMSVC_SESSION_IDLE_SECONDS", 7 * 86400, least=60),
         session_seconds=number("LOOMSVC_SESSION_SECONDS", 30 * 86400, least=60),
         form_seconds=number("LOOMSVC_FORM_SECONDS", 3600, least=1),
         models_file=file("LOOMSVC_MODELS"),
         offline_script_file=file("LOOMSVC_OFFLINE_SCRIPT"),
     )
+
+
+def mirror_storage(folder: Path) -> dict[str, Any]:
+    """Where the files of Mirrors lie, as Django's ``STORAGES`` wants it: a bucket if one is named, else ``folder``.
+
+    Raises ``ValueError`` when a bucket is named and the extra ``s3`` is not installed.
+    """
+    bucket = os.environ.get("LOOMSVC_MIRRORS_BUCKET")
+    if not bucket:
+        private = {"file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
+        return {
+            "BACKEND": "django.core.files.storage.FileSystemStorage",
+            "OPTIONS": {"location": folder, "base_url": None, **private},
+        }
+    if importlib.util.find_spec("storages") is None:
+        raise ValueError("LOOMSVC_MIRRORS_BUCKET wants the extra: pip install 'loomsvc[s3]'")
+    return {
+        "BACKEND": "storages.backends.s3.S3Storage",
+        "OPTIONS": {
+            "bucket_name": bucket,
+            "endpoint_url": os.environ.get("LOOMSVC_MIRRORS_ENDPOINT") or None,
+            "location": os.environ.get("LOOMSVC_MIRRORS_PREFIX", "mirrors"),
+            "default_acl": None,
+            "file_overwrite": True,
+        },
+    }
 
 
 def settings() -> Settings:

@@ -29,6 +29,8 @@ class Kind(enum.StrEnum):
     AGENT = "agent"
     #: Work at a background agent, proven by its session's secret.
     SESSION = "session"
+    #: A write that names what is to be there afterwards: repeating it changes nothing.
+    IDEMPOTENT = "idempotent"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ class Failpoint(enum.StrEnum):
     AFTER_EFFECT_BEFORE_COMMIT = "after_effect_before_commit"
     AFTER_COMMIT_BEFORE_ACK = "after_commit_before_ack"
     IN_SWEEP = "in_sweep"
+    IN_MIRROR_RESTORE = "in_mirror_restore"
 
 
 class FailpointRaised(RuntimeError):

@@ -18,6 +18,8 @@ class Release(models.Model):
     created_at = models.DateTimeField(default=clock.now, editable=False)
     #: When its folder last became the one that new Runs take.
     loaded_at = models.DateTimeField(default=clock.now, editable=False)
+    #: False for one that came in a Mirror, until an operator has said that its Code may run (M7).
+    trusted = models.BooleanField(default=True, editable=False)
 
     class Meta:
         ordering = ["loom_name", "-loaded_at", "digest"]

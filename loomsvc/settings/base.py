@@ -36,6 +36,7 @@ INSTALLED_APPS = [
     "apps.runs",
     "apps.agents",
     "apps.agent_sessions",
+    "apps.mirrors",
     "apps.mcp",
     "apps.rest",
 ]
@@ -79,6 +80,12 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
+
+STORAGES: dict[str, dict[str, Any]] = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "mirrors": conf.mirror_storage(LOOMSVC.mirrors_dir),
+}
 
 USE_TZ = True
 TIME_ZONE = "UTC"

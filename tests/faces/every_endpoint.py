@@ -14,7 +14,7 @@ from apps.core.caller import Source
 from apps.core.endpoints import Endpoint, all_endpoints, tools_for
 
 #: Members that name something of a Project; a value for each comes from :func:`things_of`.
-IDS = ("runId", "actionId", "callId", "artifactId", "recordId", "operationId", "cursor")
+IDS = ("runId", "actionId", "callId", "artifactId", "recordId", "operationId", "mirrorId", "traceId", "cursor")
 
 
 def endpoints() -> list[Endpoint[Any, Any]]:
@@ -75,6 +75,10 @@ def unknown_things() -> dict[str, Any]:
         "answer": {"isConfirmed": True},
         "expectedRevision": 1,
         "boundary": 0,
+        "mirrorId": str(uuid.uuid4()),
+        "traceId": str(uuid.uuid4()),
+        "targetProject": "nowhere",
+        "scope": "all",
     }
 
 
@@ -88,9 +92,12 @@ def things_of(service: Any) -> dict[str, Any]:
     service.work()
     run = service.run(started["run"]["runId"])
     assert run["status"] == "waiting", run
+    exported = service.call("mirror_export", traceId=run["traceId"], targetProject=run["project"])
     return {
         **unknown_things(),
         "runId": run["runId"],
+        "traceId": run["traceId"],
+        "mirrorId": exported["mirror"]["mirrorId"],
         "actionId": run["pendingAction"]["id"],
         "callId": service.run(for_an_agent)["pendingAgentCall"]["id"],
         "runOfCall": for_an_agent,

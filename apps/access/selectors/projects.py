@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
+from django.db.models import Q
+
 from apps.access.models import Credential, Project
 from apps.core.errors import ErrorCode, LoomError
 
@@ -32,9 +34,18 @@ def project_named(name: str) -> Project:
     return project
 
 
+def mirror_projects(*, project_id: uuid.UUID, credential_id: uuid.UUID | None) -> list[Project]:
+    """The home Project and those that the credential may write Mirrors into, by name (N1, M2)."""
+    mine = Q(pk=project_id)
+    if credential_id is not None:
+        granted = Credential.mirror_projects.through.objects.filter(credential_id=credential_id)
+        mine |= Q(pk__in=granted.values("project_id"))
+    return list(Project.objects.filter(mine).order_by("name"))
+
+
 def credentials(*, project: Project | None = None) -> list[Credential]:
     """Every credential, revoked ones too, oldest first."""
-    rows = Credential.objects.select_related("project").order_by("id")
+    rows = Credential.objects.select_related("project").prefetch_related("mirror_projects").order_by("id")
     return list(rows.filter(project=project) if project else rows)
 
 

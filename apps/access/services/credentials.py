@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable
 
 from django.db import transaction
 
@@ -43,6 +44,19 @@ def revoke_credential(*, public_id: str, now: dt.datetime) -> Credential:
         credential = Credential.objects.select_related("project").filter(public_id=public_id).first()
     if credential is None:
         raise not_found("credential", public_id)
+    return credential
+
+
+def grant_mirror_writes(*, public_id: str, projects: Iterable[Project], revoke: bool = False) -> Credential:
+    """Let a credential write Mirrors into these Projects too, or no longer (N1)."""
+    with transaction.atomic():
+        credential = Credential.objects.select_related("project").filter(public_id=public_id).first()
+        if credential is None:
+            raise not_found("credential", public_id)
+        if revoke:
+            credential.mirror_projects.remove(*projects)
+        else:
+            credential.mirror_projects.add(*projects)
     return credential
 
 

@@ -17,6 +17,8 @@ class StoredRelease:
     loom_name: str
     requires: Mapping[str, str]
     files: PackageFiles
+    #: Whether its Code may run here.
+    trusted: bool
 
 
 def stored_release(digest: str) -> StoredRelease | None:
@@ -25,10 +27,16 @@ def stored_release(digest: str) -> StoredRelease | None:
     if row is None:
         return None
     files = ReleaseFile.objects.filter(release=row).values_list("path", "content")
-    return StoredRelease(row.digest, row.loom_name, row.requires, {path: bytes(content) for path, content in files})
+    held = {path: bytes(content) for path, content in files}
+    return StoredRelease(row.digest, row.loom_name, row.requires, held, row.trusted)
+
+
+def is_trusted(digest: str) -> bool | None:
+    """Whether its Code may run here; ``None`` when the ledger has no such Release."""
+    return Release.objects.filter(pk=digest).values_list("trusted", flat=True).first()
 
 
 def newest_digest(loom_name: str) -> str | None:
-    """The Release that was loaded last under this name."""
-    rows = Release.objects.filter(loom_name=loom_name).order_by("-loaded_at", "digest")
+    """The Release that was loaded last under this name; one that came in a Mirror is no offer to run it."""
+    rows = Release.objects.filter(loom_name=loom_name, trusted=True).order_by("-loaded_at", "digest")
     return rows.values_list("digest", flat=True).first()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import threading
+from collections.abc import Mapping
 
 from django.db import transaction
 
@@ -28,6 +29,16 @@ class ReleaseUnavailable(LoomError):
         super().__init__(ErrorCode.RELEASE_UNAVAILABLE, message)
 
 
+class ReleaseUntrusted(ReleaseUnavailable):
+    """It came in a Mirror, and nobody has said yet that its Code may run here (M7)."""
+
+    def __init__(self, digest: str, loom_name: str) -> None:
+        super().__init__(
+            f"Release {digest} of {loom_name} came in a Mirror and is not trusted here: its Code would run with the "
+            f"rights of this service. An operator who has read it allows it with `loomsvc release_trust {digest}`."
+        )
+
+
 def store_release(*, loom: LoadedLoom, files: PackageFiles, now: dt.datetime) -> None:
     """Keep ``loom`` and its files, and make it the newest of its name; storing it again is harmless."""
     with transaction.atomic():
@@ -36,8 +47,33 @@ def store_release(*, loom: LoadedLoom, files: PackageFiles, now: dt.datetime) ->
         rows = [ReleaseFile(release_id=loom.digest, path=path, content=content) for path, content in files.items()]
         ReleaseFile.objects.bulk_create(rows, ignore_conflicts=True)
         if selectors.newest_digest(loom.name) != loom.digest:
-            Release.objects.filter(pk=loom.digest).update(loaded_at=now)
+            # Whoever put the folder there trusts what is in it.
+            Release.objects.filter(pk=loom.digest).update(loaded_at=now, trusted=True)
     _loaded.setdefault(loom.digest, loom)
+
+
+def keep_untrusted(
+    *, digest: str, loom_name: str, requires: Mapping[str, str], files: PackageFiles, now: dt.datetime
+) -> bool:
+    """Keep a Release that came in a Mirror, if there is none of its digest; whether it may be loaded."""
+    with transaction.atomic():
+        release = Release(
+            digest, loom_name=loom_name, requires=dict(requires), created_at=now, loaded_at=now, trusted=False
+        )
+        Release.objects.bulk_create([release], ignore_conflicts=True)
+        rows = [ReleaseFile(release_id=digest, path=path, content=content) for path, content in files.items()]
+        ReleaseFile.objects.bulk_create(rows, ignore_conflicts=True)
+    return bool(selectors.is_trusted(digest))
+
+
+def trust_release(*, digest: str) -> selectors.StoredRelease:
+    """Allow a Release's Code to run.  ``NOT_FOUND`` when there is none; trusting it again changes nothing."""
+    with transaction.atomic():
+        Release.objects.filter(pk=digest).update(trusted=True)
+        stored = selectors.stored_release(digest)
+    if stored is None:
+        raise LoomError(ErrorCode.NOT_FOUND, f"There is no Release {digest} in this ledger.")
+    return stored
 
 
 def load_release(digest: str) -> LoadedLoom:
@@ -55,6 +91,8 @@ def _load(digest: str) -> LoadedLoom:
     stored = selectors.stored_release(digest)
     if stored is None:
         raise ReleaseUnavailable(f"There is no Release {digest} in this ledger.")
+    if not stored.trusted:
+        raise ReleaseUntrusted(digest, stored.loom_name)
     if digest_of(stored.files, stored.requires) != digest:
         raise ReleaseUnavailable(f"The stored files of Release {digest} are damaged: their digest is another.")
     checked = check_files(

@@ -136,9 +136,10 @@ class StepLine(Contract):
 
 
 class LogLine(Contract):
-    """What an attempt logged, line by line."""
+    """What an attempt at a segment logged, or a Tool call: the one or the other names it."""
 
-    step_seq: Count
+    step_seq: Count | None
+    event_seq: Number | None
     number: Count
     level: Name
     message: str
@@ -280,7 +281,7 @@ KEYS: dict[str, Callable[[Any], Any]] = {
     "agent-calls.jsonl": lambda line: line.opened_seq,
     "artifacts.jsonl": lambda line: (line.loom_name, line.stage_name, line.revision),
     "events.jsonl": lambda line: line.seq,
-    "log.jsonl": lambda line: (line.step_seq, line.number),
+    "log.jsonl": lambda line: (line.event_seq or 0, line.step_seq or 0, line.number),
     "operations.jsonl": lambda line: line.revision,
     "records.jsonl": lambda line: line.record_id,
     "release.jsonl": lambda line: line.digest,

@@ -76,7 +76,7 @@ def trace(
                 "queuedAt": TIME, "startedAt": None, "endedAt": TIME,
             }
         ],
-        "log.jsonl": [{"stepSeq": 0, "number": 1, "level": "info", "message": message}],
+        "log.jsonl": [{"stepSeq": 0, "eventSeq": None, "number": 1, "level": "info", "message": message}],
         "states.jsonl": [
             {
                 "stateId": number_id(5), "stage": "file", "digest": json_text.digest(state), "data": state,

@@ -1,0 +1,80 @@
+"""Mirrors as every face has them (M2–M6)."""
+
+from __future__ import annotations
+
+from apps.core import clock
+from apps.core.caller import Caller
+from apps.core.endpoints import Endpoint, Kind, Route, register
+from apps.mirrors import contracts
+from apps.mirrors.selectors import mirrors
+from apps.mirrors.services import exporting, inspecting
+
+
+def _list(caller: Caller, query: contracts.ListMirrors) -> contracts.MirrorList:
+    return mirrors.list_mirrors(projects=mirrors.projects_of(caller), query=query)
+
+
+def _inspect(caller: Caller, request: contracts.InspectMirror) -> contracts.MirrorInspection:
+    projects = mirrors.projects_of(caller)
+    mirror = mirrors.find_mirror(projects=projects, mirror_id=request.mirror_id)
+    return contracts.MirrorInspection(
+        mirror=mirrors.view_of(mirror, projects[mirror.project_id]),
+        manifest=mirror.manifest,
+        verification=inspecting.verify(mirror.digest),
+    )
+
+
+def _export(caller: Caller, request: contracts.ExportMirror) -> contracts.MirrorExported:
+    target = mirrors.target_project(caller, request.target_project)
+    held = exporting.find_boundary(project_id=caller.project_id, trace_id=request.trace_id)
+    mirror = exporting.export_mirror(caller=caller, held=held, project_id=target, now=clock.now())
+    return contracts.MirrorExported(mirror=mirrors.view_of(mirror, request.target_project))
+
+
+LIST = register(
+    Endpoint(
+        name="mirror_list",
+        title="List Mirrors",
+        description=(
+            "Mirrors, newest first: each holds one Run's whole trace up to a boundary and can be restored anywhere. "
+            "You see those of your Project and of the Projects that you may write Mirrors into."
+        ),
+        input=contracts.ListMirrors,
+        output=contracts.MirrorList,
+        handler=_list,
+        kind=Kind.READ,
+        route=Route("GET", "/mirrors"),
+    )
+)
+INSPECT = register(
+    Endpoint(
+        name="mirror_inspect",
+        title="Inspect a Mirror",
+        description=(
+            "A Mirror with its manifest, and whether it is whole: every digest is computed anew. `damaged` names what "
+            "is wrong; such a Mirror cannot be restored."
+        ),
+        input=contracts.InspectMirror,
+        output=contracts.MirrorInspection,
+        handler=_inspect,
+        kind=Kind.READ,
+        route=Route("GET", "/mirrors/{mirrorId}"),
+        long_running=True,
+    )
+)
+EXPORT = register(
+    Endpoint(
+        name="mirror_export",
+        title="Export a Mirror",
+        description=(
+            "Mirror the newest Run of a trace (`traceId` of a Run) at its latest boundary into `targetProject`. The "
+            "Run goes on undisturbed, and the same content again is the same Mirror."
+        ),
+        input=contracts.ExportMirror,
+        output=contracts.MirrorExported,
+        handler=_export,
+        kind=Kind.IDEMPOTENT,
+        route=Route("POST", "/mirrors"),
+        long_running=True,
+    )
+)
