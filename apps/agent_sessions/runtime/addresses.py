@@ -9,8 +9,10 @@ from urllib.parse import urlsplit
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-#: Public by its number, yet the host's own control plane in one cloud.
-_CONTROL_PLANES = frozenset({ipaddress.IPv4Address("168.63.129.16")})
+#: Global by their number for some versions of Python, or the control plane of one cloud; never a provider.
+_NO_PROVIDERS = (ipaddress.IPv4Network("192.0.0.0/24"), ipaddress.IPv4Network("168.63.129.16/32"))
+#: All that is given out as global so far.
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 #: Prefixes whose last 32 bits are an IPv4 address that a gateway goes on to.
 _GATEWAYS = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::ffff:0:0:0/96"))
 #: Addresses that stand for others in ways that only a gateway knows.
@@ -42,10 +44,13 @@ class Host:
 
 def read_base_url(url: str) -> Host:
     """The host of a provider's base URL.  Raises :class:`AddressRefused` for anything but plain http(s)."""
+    import httpx2  # takes its time, and reads URLs as the clients will
+
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError:
+        httpx2.URL(url)
+    except (ValueError, httpx2.InvalidURL):
         raise AddressRefused("The base URL cannot be read. Write it as https://host/path.") from None
     if parts.scheme not in _PORTS:
         raise AddressRefused("A base URL begins with https:// or http://.")
@@ -61,7 +66,8 @@ def read_base_url(url: str) -> Host:
 def is_public(address: IPAddress) -> bool:
     """Whether it can only be reached over the internet, in whatever form the IPv4 address stands in it."""
     if isinstance(address, ipaddress.IPv4Address):
-        return address.is_global and not address.is_multicast and address not in _CONTROL_PLANES
+        special = address.is_multicast or any(address in network for network in _NO_PROVIDERS)
+        return address.is_global and not special
     if address.ipv4_mapped is not None:
         return is_public(address.ipv4_mapped)
     if address.sixtofour is not None:
@@ -70,7 +76,7 @@ def is_public(address: IPAddress) -> bool:
         return is_public(ipaddress.IPv4Address(address.packed[-4:]))
     if any(address in network for network in _OPAQUE) or address.packed[8:12] in _ISATAP:
         return False
-    return address.is_global and not address.is_multicast and not address.is_site_local
+    return address.is_global and address in _GLOBAL_UNICAST
 
 
 def require_reachable(host: Host, addresses: Iterable[str], *, allowed: Iterable[str]) -> list[str]:

@@ -44,7 +44,8 @@ class Limits:
     """Where reasoning is ended if the model does not end it.  Durations are seconds.
 
     ``turns``: responses of the model.  ``request_retries``: further tries at one request that the provider
-    did not take; none is waited for longer than ``retry_wait_seconds``.
+    did not take, after ``retry_seconds`` and twice as long each time, or as the provider says; none is waited for
+    longer than ``retry_wait_seconds``.
     """
 
     turns: int = 40
@@ -53,6 +54,7 @@ class Limits:
     request_seconds: float = 300
     output_repairs: int = 3
     request_retries: int = 2
+    retry_seconds: float = 1
     retry_wait_seconds: float = 30
     max_value_bytes: int = 1024 * 1024
 

@@ -19,7 +19,7 @@ class Fault:
     """Why one request came to nothing.
 
     ``went_out``: the provider may have seen it.  ``again_after``: seconds after which the same request may be
-    taken, ``None`` when another try would end alike.
+    taken (0: none said), ``None`` when another try would end alike.
     """
 
     reason: str
@@ -82,18 +82,19 @@ def _of_library(error: BaseException, access: Access) -> Fault:
             seconds = error.retry_after
             recovery = {"action": "retry_later", "retry_after_seconds": round(seconds or 60, 3)}
             message = f"{provider} takes no more requests for now{status}."
-            return Fault("rate_limited", message, again_after=1.0 if seconds is None else seconds, recovery=recovery)
+            return Fault("rate_limited", message, again_after=seconds or 0.0, recovery=recovery)
         case exceptions.ModelUnavailableError():
-            seconds = 1.0 if error.retry_after is None else error.retry_after
-            recovery = {"action": "retry_later", "retry_after_seconds": round(seconds, 3)}
-            return Fault("provider_unavailable", f"{provider} is not available{status}.", True, seconds, recovery)
+            seconds = error.retry_after
+            recovery = {"action": "retry_later", "retry_after_seconds": round(seconds or 60, 3)}
+            message = f"{provider} is not available{status}."
+            return Fault("provider_unavailable", message, again_after=seconds or 0.0, recovery=recovery)
         case exceptions.ModelServerError():
             return Fault("provider_error", f"{provider} had an error of its own{status}.")
         case exceptions.ModelRequestTimeout() | exceptions.ModelTimeoutError():
             went_out = getattr(error, "phase", None) not in ("connect", "pool")
             return Fault("request_timed_out", f"{provider} did not answer in time.", went_out)
         case exceptions.ModelConnectionError(phase="connect" | "pool"):
-            return Fault("connection_failed", f"{provider} cannot be reached.", went_out=False, again_after=1.0)
+            return Fault("connection_failed", f"{provider} cannot be reached.", went_out=False, again_after=0.0)
         case exceptions.ModelConnectionError():
             return Fault("connection_lost", f"The connection to {access.provider} broke before its answer was whole.")
         case exceptions.ContentFilterError():

@@ -29,6 +29,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from apps.agent_sessions.domain.programs import Program, program_digest
+from apps.agent_sessions.runtime.addresses import AddressRefused, read_base_url
 from apps.agent_sessions.runtime.ended import (
     Access,
     Cancelled,
@@ -82,6 +83,11 @@ def reason(
     if access.kind != OFFLINE and access.api_key is None and access.needs_key:
         fault = missing_key(access)
         return Failed(MODEL_REQUEST_FAILED, fault.reason, fault.message, Usage(), fault.recovery)
+    if access.base_url is not None:
+        try:
+            read_base_url(access.base_url)
+        except AddressRefused as refused:
+            return Failed(MODEL_REQUEST_FAILED, "address_refused", str(refused), Usage())
     work = _Work(program, input, tools, access, limits, before_request, report, check)
     with asyncio.Runner() as runner:
         try:
@@ -189,7 +195,7 @@ class _Work:
     def _waits(self, fault: Fault, attempt: int) -> bool:
         """Wait for another try; ``False`` when that would take too long."""
         assert fault.again_after is not None
-        seconds = max(fault.again_after, 0.1 * 2**attempt)
+        seconds = max(fault.again_after, self.limits.retry_seconds * 2 ** (attempt - 1))
         if seconds > self.limits.retry_wait_seconds or time.monotonic() + seconds > self.ends_at:
             return False
         time.sleep(seconds)
