@@ -10,16 +10,17 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from apps.core import json_text
+from apps.core.addresses import address
 from apps.core.caller import Caller
 from apps.core.contracts import Contract, Empty
 from apps.core.errors import ErrorCode, Issue, LoomError, invalid_request, not_found
 from apps.looms.contracts import LoomSummary
 from apps.looms.endpoints import list_looms
 from apps.results.contracts import ArtifactMetadata
-from apps.results.endpoints import ARTIFACT_BY_ID, LIST_ARTIFACTS
+from apps.results.endpoints import ARTIFACT_BY_ID, GET_RECORD, LIST_ARTIFACTS
 from apps.runs.endpoints import GET_RUN
 
 MIME_TYPE = "application/json"
@@ -47,8 +48,8 @@ class Kind:
         return f"loom://{self.folder}/{{{self.variable}}}"
 
     def uri_of(self, value: str) -> str:
-        """The address of one thing, every character escaped that RFC 6570 escapes."""
-        return f"loom://{self.folder}/{quote(value, safe='')}"
+        """The address of one thing."""
+        return address(self.folder, value)
 
 
 def looms(caller: Caller) -> list[LoomSummary]:
@@ -68,12 +69,17 @@ def _artifact(caller: Caller, artifact_id: str) -> Contract | None:
     return ARTIFACT_BY_ID.call(caller, {"artifactId": artifact_id}).artifact
 
 
+def _record(caller: Caller, record_id: str) -> Contract | None:
+    return GET_RECORD.call(caller, {"recordId": record_id}).record
+
+
 LOOM = Kind(
     "Loom", "looms", "name", "A Loom as `list_looms` shows it, with the schema of its input.", "list_looms", _loom
 )
 RUN = Kind("Run", "runs", "id", "A Run as it stands, as `get_run` shows it.", "get_run", _run)
 ARTIFACT = Kind("Artifact", "artifacts", "id", "The current Artifact with its data.", "get_artifact", _artifact)
-KINDS = (LOOM, RUN, ARTIFACT)
+RECORD = Kind("Record", "records", "id", "A Record with its data.", "get_record", _record)
+KINDS = (LOOM, RUN, ARTIFACT, RECORD)
 
 
 def templates() -> dict[str, Any]:

@@ -20,7 +20,7 @@ from apps.core import clock, json_text
 from apps.mcp import resources
 from tests.conftest import Service, caller_in
 
-TEMPLATES = ["loom://looms/{name}", "loom://runs/{id}", "loom://artifacts/{id}"]
+TEMPLATES = ["loom://looms/{name}", "loom://runs/{id}", "loom://artifacts/{id}", "loom://records/{id}"]
 ODD_IDS = ["r 1/2+00:00", "100% of it", "ä🧵", "a?b#c", "..", "x" * 200, "🧵" * 200]
 
 
@@ -63,9 +63,11 @@ def test_every_entry_reads_what_the_tools_read(site: Site, service: Service, ver
     assert contents(run) == service.run(known["runId"])
     artifact = asker.result("resources/read", uri=f"loom://artifacts/{known['artifactId']}")
     assert contents(artifact) == service.call("get_artifact", artifactId=known["artifactId"])["artifact"]
+    record = asker.result("resources/read", uri=f"loom://records/{quote(known['recordId'], safe='')}")
+    assert contents(record) == service.call("get_record", recordId=known["recordId"])["record"]
     loom = asker.result("resources/read", uri="loom://looms/trial")
     assert contents(loom) in service.call("list_looms")["looms"]
-    for result in (run, artifact, loom):
+    for result in (run, artifact, record, loom):
         text = result["contents"][0]["text"]
         assert text.encode() == json_text.canonical(json.loads(text))
 
@@ -94,14 +96,14 @@ def test_another_project_s_ids_read_exactly_as_unknown_ones(
 ) -> None:
     foreign, unknown = things_of(service), unknown_things()
     asker = Asker(stranger, version)
-    for folder, member in (("runs", "runId"), ("artifacts", "artifactId")):
+    for folder, member in (("runs", "runId"), ("artifacts", "artifactId"), ("records", "recordId")):
         errors = []
         for known in (foreign, unknown):
-            uri = f"loom://{folder}/{known[member]}"
+            uri = f"loom://{folder}/{quote(known[member], safe='')}"
             error = asker.error("resources/read", uri=uri)
             assert error["code"] == (-32602 if version == MODERN else -32002)
             assert error["data"]["uri"] == uri
-            errors.append(json.dumps(error).replace(known[member], "ID"))
+            errors.append(json.dumps(error).replace(known[member], "ID").replace(quote(known[member], safe=""), "ID"))
         assert errors[0] == errors[1]
     assert asker.error("resources/read", uri="loom://looms/nowhere")["code"] in (-32602, -32002)
     listed = asker.result("resources/list")["resources"]
@@ -110,7 +112,9 @@ def test_another_project_s_ids_read_exactly_as_unknown_ones(
 
 
 @pytest.mark.rule("E5", "K10")
-@pytest.mark.parametrize(("folder", "member"), [("runs", "runId"), ("artifacts", "artifactId")])
+@pytest.mark.parametrize(
+    ("folder", "member"), [("runs", "runId"), ("artifacts", "artifactId"), ("records", "recordId")]
+)
 def test_an_unknown_id_costs_the_statements_that_another_project_s_costs(
     service: Service, folder: str, member: str
 ) -> None:
@@ -121,7 +125,7 @@ def test_an_unknown_id_costs_the_statements_that_another_project_s_costs(
     counts = []
     for known in (foreign, unknown):
         with CaptureQueriesContext(connections["default"]) as statements, pytest.raises(Exception, match="No "):
-            resources.read(elsewhere, f"loom://{folder}/{known[member]}")
+            resources.read(elsewhere, f"loom://{folder}/{quote(known[member], safe='')}")
         counts.append([statement["sql"].replace(known[member].replace("-", ""), "ID") for statement in statements])
     assert len(counts[0]) == len(counts[1]) == 1
 
@@ -149,7 +153,7 @@ def test_an_odd_id_is_listed_percent_encoded_and_read_from_there(
         "loom://runs/../artifacts/x", "loom://artifacts/../../etc/passwd", "loom://looms/trial/loom.yaml",
         "loom://looms/trial?x=1", "loom://looms/trial#x", "loom://looms/a trial", "loom://looms/trial\n",
         "LOOM://looms/trial", "loom://Looms/trial", "loom://me@looms/trial", "loom://looms:80/trial",
-        "loom://records/x", "file:///etc/passwd", "http://127.0.0.1/loom://looms/trial", "looms/trial",
+        "loom://record/x", "file:///etc/passwd", "http://127.0.0.1/loom://looms/trial", "looms/trial",
         "loom://looms/%", "loom://looms/100%", "loom://looms/%4", "loom://looms/%zz",
         "loom://runs/nope", "loom://runs/%2e%2e%2fx", "loom://runs/{id}",
         "loom://artifacts/%00", "loom://artifacts/%ff", "loom://artifacts/%ed%a0%80", "loom://artifacts/" + "x" * 201,
