@@ -56,7 +56,10 @@ def envelope_of(error: LoomError) -> ErrorEnvelope:
     """``error`` as these Tools answer it."""
     wire = error.to_wire()
     validation = wire.get("validation")
+    message = wire["message"]
     if validation is not None:
+        # Word for word as the document of these Tools has it; the issues say what is wrong.
+        message = "invalid request: request body violates the public contract"
         validation = {**validation, "issues": [_in_words_of_fields(issue) for issue in validation["issues"]]}
     recovery = None
     if isinstance(error, Refusal) and error.recovery is not None:
@@ -66,7 +69,7 @@ def envelope_of(error: LoomError) -> ErrorEnvelope:
             "error": {
                 "code": error.code.value.lower(),
                 "reason": _reason(error).value,
-                "message": wire["message"],
+                "message": message,
                 "recovery": recovery,
                 "agent_session_id": None,
                 "validation": validation,
