@@ -5,3 +5,6 @@ class AgentSessionsConfig(AppConfig):
     name = "apps.agent_sessions"
     label = "agent_sessions"
     verbose_name = "Agent sessions"
+
+    def ready(self) -> None:
+        from apps.agent_sessions.endpoints import search  # noqa: F401

@@ -9,6 +9,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 #: The folder that holds ``apps`` and ``templates``.
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -45,6 +46,23 @@ def number(variable: str, default: float, *, least: float) -> float:
     if not least <= value < math.inf:
         raise ValueError(f"{variable}={text!r} must be at least {least:g}")
     return value
+
+
+def web_address(variable: str) -> str:
+    """An http(s) address from the environment without user, query and fragment; ``ValueError`` says what is wrong."""
+    text = os.environ.get(variable, "").strip().rstrip("/")
+    if not text:
+        return ""
+    try:
+        parts = urlsplit(text)
+        is_plain = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_plain = False
+    if not is_plain:
+        raise ValueError(f"{variable} is no address; write it as https://host/path")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError(f"{variable} must have no user, no password, no query and no fragment")
+    return text
 
 
 def file(variable: str) -> Path | None:
@@ -92,6 +110,10 @@ class Settings:
     models_file: Path | None = None
     #: What the `offline` model plays, beyond what Looms bring along.
     offline_script_file: Path | None = None
+    #: A SearXNG-compatible endpoint for searches of the web; blank: there are none (B7).
+    searxng_url: str = ""
+    #: Hosts (``name`` or ``name:port``) that it may have though their address is not public.
+    searxng_allow_hosts: tuple[str, ...] = ()
 
     @property
     def releases_dir(self) -> Path:
@@ -124,6 +146,8 @@ def from_environment() -> Settings:
         form_seconds=number("LOOMSVC_FORM_SECONDS", 3600, least=1),
         models_file=file("LOOMSVC_MODELS"),
         offline_script_file=file("LOOMSVC_OFFLINE_SCRIPT"),
+        searxng_url=web_address("LOOMSVC_SEARXNG_URL"),
+        searxng_allow_hosts=tuple(names("LOOMSVC_SEARXNG_ALLOW_HOSTS", default=[])),
     )
 
 

@@ -258,3 +258,11 @@ def _detail(found: Result | None, key: str, missing: str) -> RenderableType:
         ("run", found["runId"]),
     ]
     return Group(facts(rows), data(found["data"]))
+
+
+def search(result: Result) -> RenderableType:
+    """``search``: each result in three lines, best first."""
+    if not result["results"]:
+        return Text("Nothing has all of these words.")
+    lines = [Text(plain(f"{one['title']}\n  {one['url']}\n  {one['snippet']}".rstrip())) for one in result["results"]]
+    return Group(*lines, *_next_page({"nextCursor": result.get("next_cursor")}))

@@ -56,6 +56,9 @@ def refs(schema: Any) -> list[str]:
     return [ref for part in schema for ref in refs(part)] if isinstance(schema, list) else []
 
 
+OPEN_WORLD = ("call_agent_tool", "run_agent", "search", "build_query")
+
+
 def check_tool(tool: dict[str, Any]) -> None:
     for name in ("inputSchema", "outputSchema"):
         schema = tool[name]
@@ -68,7 +71,7 @@ def check_tool(tool: dict[str, Any]) -> None:
     assert tool["title"]
     assert tool["description"]
     assert tool["annotations"]["idempotentHint"] is True
-    assert tool["annotations"]["openWorldHint"] is (tool["name"] == "call_agent_tool")
+    assert tool["annotations"]["openWorldHint"] is (tool["name"] in OPEN_WORLD)
 
 
 @pytest.mark.rule("N6", "FR-F11")
