@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
+from collections.abc import Sequence
+from typing import Any
 
 from apps.core import clock
 from apps.ledger.contracts import EventView
@@ -16,3 +19,11 @@ def events_after(*, run_id: uuid.UUID, seq: int, limit: int) -> list[EventView]:
         EventView(run_id=str(row.run_id), seq=row.seq, type=row.type, at=clock.to_wire(row.at), data=row.data)
         for row in rows
     ]
+
+
+def latest_of_types(
+    *, run_id: uuid.UUID, types: Sequence[str], limit: int
+) -> list[tuple[str, dt.datetime, dict[str, Any]]]:
+    """Type, time and data of a Run's latest events of these types, at most ``limit``, in order."""
+    rows = Event.objects.filter(run_id=run_id, type__in=types).order_by("-seq").values_list("type", "at", "data")
+    return list(reversed(rows[:limit]))
