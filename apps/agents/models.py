@@ -89,6 +89,7 @@ class ToolReceipt(models.Model):
                 name="tool_lease",
                 condition=models.Q(lease_expires_at__isnull=False),
             ),
+            models.Index(fields=["-id"], name="tool_unknown", condition=models.Q(status="indeterminate")),
         ]
 
     def __str__(self) -> str:

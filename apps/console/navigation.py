@@ -19,6 +19,7 @@ class Entry:
 #: In the order in which they are shown.  A page is added here and in ``urls.py``.
 ENTRIES = (
     Entry("Needs attention", "admin:index"),
+    Entry("Runs", "admin:console_runs"),
     Entry("All rows", "admin:console_rows"),
 )
 

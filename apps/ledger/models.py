@@ -58,6 +58,7 @@ class Operation(models.Model):
             models.Index(fields=["pending_until"], name="operation_pending", condition=models.Q(status="pending")),
             models.Index(fields=["run_id", "id"], name="operation_of_run"),
             models.Index(fields=["operation_id"], name="operation_by_client_id"),
+            models.Index(fields=["-id"], name="operation_unknown", condition=models.Q(status="indeterminate")),
         ]
 
     def __str__(self) -> str:

@@ -40,3 +40,8 @@ def newest_digest(loom_name: str) -> str | None:
     """The Release that was loaded last under this name; one that came in a Mirror is no offer to run it."""
     rows = Release.objects.filter(loom_name=loom_name, trusted=True).order_by("-loaded_at", "digest")
     return rows.values_list("digest", flat=True).first()
+
+
+def known_names() -> list[str]:
+    """Every Loom that ever loaded, by name."""
+    return list(Release.objects.order_by("loom_name").values_list("loom_name", flat=True).distinct())

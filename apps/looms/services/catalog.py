@@ -65,6 +65,8 @@ class _Catalog:
 
 _NOTHING_SEEN = _Catalog((), {}, {}, {})
 _catalog = _NOTHING_SEEN
+#: What :func:`problems` saw last.
+_looked: Mapping[LoomFolder, _Seen] = {}
 _refreshing = threading.Lock()
 _log = logging.getLogger("loomsvc.looms")
 
@@ -99,6 +101,15 @@ def refresh() -> None:
         _refreshing.release()
 
 
+def problems() -> list[CatalogEntry]:
+    """Looms that do not load as their folders stand, by name.  Stores nothing, for pages that only read."""
+    global _looked
+    # What the catalog has seen need not be checked again, nor what was looked at here before.
+    _looked = _see(conf.settings().loom_paths, {**_looked, **_catalog.seen})
+    found = sorted(_by_name(_looked.values()).items())
+    return [_invalid(name, own, None) for name, own in found if len(own) > 1 or own[0].checked.loom is None]
+
+
 def _signature(folder: LoomFolder) -> Signature | None:
     try:
         return signature(folder.path)
@@ -111,15 +122,21 @@ def _refresh(loom_paths: Sequence[Path]) -> None:
     before = _catalog
     # Times and signatures are taken before the files are read: a change meanwhile is met at the next look.
     times = root_times(loom_paths)
-    seen: dict[LoomFolder, _Seen] = {}
-    for folder in loom_folders(loom_paths):
-        present = _signature(folder)
-        known = before.seen.get(folder)
-        seen[folder] = known if known and known.signature == present else _look(folder, present)
+    seen = _see(loom_paths, before.seen)
     if seen != before.seen or times != before.root_times:
         by_name = _by_name(seen.values())
         found = {name: _entry(name, own, before.entries.get(name)) for name, own in by_name.items()}
         _catalog = _Catalog(times, seen, by_name, found)
+
+
+def _see(loom_paths: Sequence[Path], known: Mapping[LoomFolder, _Seen]) -> dict[LoomFolder, _Seen]:
+    """Every folder; those that ``known`` has as they are now are not loaded again."""
+    seen: dict[LoomFolder, _Seen] = {}
+    for folder in loom_folders(loom_paths):
+        present = _signature(folder)
+        before = known.get(folder)
+        seen[folder] = before if before and before.signature == present else _look(folder, present)
+    return seen
 
 
 def _look(folder: LoomFolder, present: Signature | None) -> _Seen:
@@ -145,8 +162,11 @@ def _entry(name: str, found: Sequence[_Seen], before: CatalogEntry | None) -> Ca
         if before is None or before.loom is None or before.loom.digest != checked.loom.digest:
             store_release(loom=checked.loom, files=checked.files, now=clock.now())
         return CatalogEntry(name, checked.loom, LoomStatus.READY, checked.diagnostics)
-    newest = before.loom if before is not None and before.loom is not None else _newest(name)
-    diagnostics = checked.diagnostics
+    return _invalid(name, found, before.loom if before is not None and before.loom is not None else _newest(name))
+
+
+def _invalid(name: str, found: Sequence[_Seen], newest: LoadedLoom | None) -> CatalogEntry:
+    diagnostics = found[0].checked.diagnostics
     if len(found) > 1:
         places = ", ".join(one.folder.label for one in found)
         clash = Diagnostic.error(

@@ -26,8 +26,8 @@ class Answered:
 
 def answered_via(caller: Caller) -> str:
     """How an answer that was sent as a call came in; native forms are told apart by whoever shows them (H6)."""
-    if caller.source is Source.CLI:
-        return "cli"
+    if caller.source in (Source.CLI, Source.CONSOLE):
+        return caller.source.value
     return "rest" if caller.source is Source.STUDIO and caller.entry.startswith("/api/") else "answer_ask"
 
 

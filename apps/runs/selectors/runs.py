@@ -82,6 +82,11 @@ def view_of(run: Run, *, current: uuid.UUID) -> contracts.RunView:
     return contracts.RunView.model_validate(_members(run, current=current, in_list=False))
 
 
+def summary_of(run: Run, *, current: uuid.UUID) -> contracts.RunSummary:
+    """A Run as lists show it; ``run`` comes with its Project and pending Action."""
+    return contracts.RunSummary.model_validate(_members(run, current=current, in_list=True))
+
+
 def _with_parts() -> QuerySet[Run]:
     return Run.objects.select_related("project", "pending_action")
 
@@ -133,7 +138,7 @@ def list_runs(*, project_id: uuid.UUID, query: contracts.ListRuns) -> contracts.
     shown = page[: query.limit]
     current = current_instance().id
     return contracts.RunList(
-        runs=[contracts.RunSummary.model_validate(_members(run, current=current, in_list=True)) for run in shown],
+        runs=[summary_of(run, current=current) for run in shown],
         next_cursor=cursors.encode("list_runs", filters, str(shown[-1].pk)) if len(page) > len(shown) else None,
     )
 

@@ -14,8 +14,9 @@
       callbacks: {
         // A form being filled in stays as it is while it is about the same thing.
         beforeNodeMorphed: (old, fresh) => !(old.dataset && "keep" in old.dataset && fresh.id === old.id),
-        // What a person opened or closed stays so.
-        beforeAttributeUpdated: (name, node) => !(name === "open" && node.tagName === "DETAILS"),
+        // What a person opened, closed or chose stays so.
+        beforeAttributeUpdated: (name, node) =>
+          !((name === "open" && node.tagName === "DETAILS") || (name === "checked" && node.tagName === "INPUT")),
       },
     });
   }
@@ -33,12 +34,12 @@
       try {
         const headers = { "X-Live": id };
         if (etag) headers["If-None-Match"] = etag;
-        const answer = await fetch(location.href, { headers, cache: "no-store", redirect: "error" });
         const part = document.getElementById(id);
         if (!part) return;
+        const answer = await fetch(part.dataset.src || location.href, { headers, cache: "no-store", redirect: "error" });
         if (answer.status === 200) {
           etag = answer.headers.get("ETag") || "";
-          morph(part, await answer.text());
+          morph(document.getElementById(id), await answer.text());
           again = document.getElementById(id)?.dataset.live === "on";
         } else if (answer.status !== 304) {
           again = answer.status >= 500;

@@ -1,0 +1,197 @@
+"""One Run: how it stands and why, what it waits for, what may be done, and everything it did."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jsonpatch
+from django.http import Http404, HttpRequest, HttpResponse
+
+from apps.agents.selectors.watching import calls_of_run
+from apps.console import asking
+from apps.console.page import page, render
+from apps.console.permissions import Operator, Permission
+from apps.console.sentences import sentence, where
+from apps.core import clock
+from apps.core.cursors import number
+from apps.core.errors import Issue
+from apps.ledger.selectors.events import events_before
+from apps.ledger.selectors.operations import operations_of_run
+from apps.results.selectors.of_runs import records_of_run, revisions_of_run
+from apps.runs.selectors.details import (
+    RunDetail,
+    actions_of_run,
+    attempts_before,
+    run_detail,
+    state_changes,
+)
+
+#: Rows of a tab at a time; older ones are a link away.
+ROWS = 100
+#: What has no pages: the newest so many, and the tab says so.
+MOST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """One tab: its name in the address, what it is called, and what its template is given."""
+
+    name: str
+    title: str
+    content: Callable[[RunDetail, int | None], dict[str, Any]]
+
+    @property
+    def template(self) -> str:
+        return f"console/tabs/{self.name}.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """What became of a form that was not admitted: why, and what had been filled in."""
+
+    message: str
+    given: Mapping[str, str]
+    issues: tuple[Issue, ...] = ()
+    status: int = 409
+
+
+@page(Permission.SEE)
+def run(request: HttpRequest, operator: Operator, run_id: uuid.UUID) -> HttpResponse:
+    """The page; ``?tab=`` chooses what is below the pictures, ``?before=`` goes back in it."""
+    return show(request, operator, run_detail(project_ids=list(operator.projects), run_id=run_id))
+
+
+def show(request: HttpRequest, operator: Operator, detail: RunDetail, refused: Refused | None = None) -> HttpResponse:
+    """The page of a Run, with what was refused at its top."""
+    view = detail.view
+    tab = TABS.get(request.GET.get("tab", next(iter(TABS))))
+    if tab is None:
+        raise Http404
+    try:
+        before = number(request.GET["before"]) if "before" in request.GET else None
+    except ValueError:
+        raise Http404 from None
+    now = clock.now()
+    open_run = view.status not in ("completed", "failed", "cancelled")
+    context = {
+        "title": f"{view.loom_name} {view.run_id}",
+        "run": view,
+        "detail": detail,
+        "sentence": sentence(detail, now=now),
+        "where": where(view),
+        "is_open": open_run,
+        "may": _may(operator, detail.project_id),
+        "refused": refused,
+        "asked": _asked(detail, refused),
+        **_last_answer(detail),
+        "tabs": TABS.values(),
+        "tab": tab,
+        "before": before,
+        **tab.content(detail, before),
+    }
+    status = 200 if refused is None else refused.status
+    return render(request, "console/run.html", context, live="console/run_live.html", status=status)
+
+
+def _may(operator: Operator, project_id: uuid.UUID) -> dict[str, bool]:
+    return {permission.value: operator.may(permission, project_id) for permission in Permission}
+
+
+def _asked(detail: RunDetail, refused: Refused | None) -> dict[str, Any] | None:
+    """The pending question as a form, filled in as it was when it was refused."""
+    action = detail.view.pending_action
+    if action is None:
+        return None
+    given, issues = (refused.given, refused.issues) if refused else ({}, ())
+    if action.kind == "confirmation":
+        wrong = " ".join(issue.suggestion for issue in issues if issue.path != "/answer/isConfirmed")
+        if any(issue.path == "/answer/isConfirmed" for issue in issues):
+            wrong = "Say yes or no."
+        return {"context": action.request["context"], "given": given, "error": wrong}
+    return {"fields": asking.fields_of(action.request, given, issues)}
+
+
+def _last_answer(detail: RunDetail) -> dict[str, Any]:
+    """Who answered last, and what: whoever had the form open as well sees it here."""
+    newest = [action for action in actions_of_run(run_id=_id(detail), limit=2) if action.answered_at]
+    return {"last_answer": newest[0], "last_answer_text": asking.in_words(newest[0].answer)} if newest else {}
+
+
+def _newer_than(rows: list[Any], key: Callable[[Any], int]) -> tuple[list[Any], int | None]:
+    """A page of rows and the key that the next one starts before."""
+    return (rows[:ROWS], key(rows[ROWS - 1])) if len(rows) > ROWS else (rows, None)
+
+
+def _id(detail: RunDetail) -> uuid.UUID:
+    return uuid.UUID(detail.view.run_id)
+
+
+def _attempts(detail: RunDetail, before: int | None) -> dict[str, Any]:
+    rows = attempts_before(run_id=_id(detail), step_seq=before, limit=ROWS + 1)
+    shown, older = _newer_than(rows, lambda row: row.step_seq)
+    return {"attempts": shown, "older": older}
+
+
+def _events(detail: RunDetail, before: int | None) -> dict[str, Any]:
+    shown, older = _newer_than(
+        events_before(run_id=_id(detail), seq=before, limit=ROWS + 1), lambda event: int(event.seq)
+    )
+    return {"events": shown, "older": older}
+
+
+def _state(detail: RunDetail, before: int | None) -> dict[str, Any]:
+    changes, older = state_changes(run_id=_id(detail), step_seq=before, limit=ROWS)
+    shown = [
+        {
+            "change": change,
+            "is_first": change.before is None,
+            "patch": [] if change.before is None else jsonpatch.make_patch(change.before, change.after).patch,
+        }
+        for change in changes
+    ]
+    return {"changes": shown, "older": older}
+
+
+def _operations(detail: RunDetail, before: int | None) -> dict[str, Any]:
+    rows = operations_of_run(project_id=detail.project_id, run_id=_id(detail), limit=MOST + 1)
+    return {"operations": rows[:MOST], "is_cut": len(rows) > MOST, "most": MOST}
+
+
+def _agent_calls(detail: RunDetail, before: int | None) -> dict[str, Any]:
+    rows = calls_of_run(run_id=_id(detail), limit=ROWS + 1, receipts=256)
+    return {"calls": rows[:ROWS], "is_cut": len(rows) > ROWS, "most": ROWS}
+
+
+def _artifacts(detail: RunDetail, before: int | None) -> dict[str, Any]:
+    rows = revisions_of_run(run_id=_id(detail), limit=MOST + 1)
+    return {"revisions": rows[:MOST], "is_cut": len(rows) > MOST, "most": MOST}
+
+
+def _records(detail: RunDetail, before: int | None) -> dict[str, Any]:
+    rows = records_of_run(run_id=_id(detail), limit=MOST + 1)
+    return {"records": rows[:MOST], "is_cut": len(rows) > MOST, "most": MOST}
+
+
+def _audit(detail: RunDetail, before: int | None) -> dict[str, Any]:
+    """Who did what: the Operations, and with answers what was asked and said."""
+    rows = operations_of_run(project_id=detail.project_id, run_id=_id(detail), limit=MOST + 1)
+    actions = [action for action in actions_of_run(run_id=_id(detail), limit=MOST) if action.answered_at]
+    return {"operations": rows[:MOST], "answers": actions, "is_cut": len(rows) > MOST, "most": MOST}
+
+
+TABS = {
+    tab.name: tab
+    for tab in (
+        Tab("attempts", "Attempts", _attempts),
+        Tab("events", "Events", _events),
+        Tab("state", "State", _state),
+        Tab("operations", "Operations", _operations),
+        Tab("agents", "Agent calls", _agent_calls),
+        Tab("artifacts", "Artifacts", _artifacts),
+        Tab("records", "Records", _records),
+        Tab("audit", "Audit", _audit),
+    )
+}

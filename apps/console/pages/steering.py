@@ -1,0 +1,119 @@
+"""Pause, resume, cancel and answer, from the page of a Run."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.urls import reverse
+
+from apps.console import asking
+from apps.console.operations import number_in, submit
+from apps.console.page import page
+from apps.console.pages.run import Refused, show
+from apps.console.permissions import Operator, Permission
+from apps.core.endpoints import Endpoint
+from apps.core.errors import ErrorCode, LoomError, invalid_request
+from apps.runs import endpoints
+from apps.runs.contracts import OperationResult
+from apps.runs.selectors.details import RunDetail, action_of_run, run_detail
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """What a button does: the permission it needs, its Endpoint, what the form adds, and what is said after it."""
+
+    permission: Permission
+    endpoint: Endpoint[Any, Any]
+    arguments: Callable[[QueryDict, RunDetail], dict[str, Any]]
+    told: Callable[[OperationResult], str]
+
+
+def _nothing(form: QueryDict, detail: RunDetail) -> dict[str, Any]:
+    return {}
+
+
+def _expected(form: QueryDict, detail: RunDetail) -> dict[str, Any]:
+    return {"expectedRevision": number_in(form, "expectedRevision")}
+
+
+def _one_step(form: QueryDict, detail: RunDetail) -> dict[str, Any]:
+    return {**_expected(form, detail), "steps": 1}
+
+
+def _answer(form: QueryDict, detail: RunDetail) -> dict[str, Any]:
+    action_id = form.get("actionId", "")
+    asked = action_of_run(run_id=uuid.UUID(detail.view.run_id), action_id=action_id)
+    if asked is None:
+        return {"actionId": action_id, "answer": None}
+    answer, issues = asking.answer_of(asked.kind, asked.request, _texts(form))
+    if issues and asked.answered_at is None:
+        raise invalid_request("Answer", issues)
+    return {"actionId": action_id, "answer": answer}
+
+
+def _texts(form: QueryDict) -> dict[str, str]:
+    """What was filled in, each field's last value."""
+    return {name: str(text) for name, text in form.items()}
+
+
+def _paused(result: OperationResult) -> str:
+    if result.receipt.effect == "none":
+        return "Nothing to do: it is paused, or will be, already."
+    if result.run is not None and result.run.status == "paused":
+        return "Paused."
+    return "Asked to pause: the Run rests once its current Step has saved its result."
+
+
+def _cancelled(result: OperationResult) -> str:
+    return "Nothing to do: it had ended already." if result.receipt.effect == "none" else "Cancelled."
+
+
+VERBS = {
+    "pause": Verb(Permission.PAUSE, endpoints.PAUSE_RUN, _nothing, _paused),
+    "resume": Verb(Permission.RESUME, endpoints.RESUME_RUN, _expected, lambda _: "Resumed."),
+    "resume-step": Verb(
+        Permission.RESUME, endpoints.RESUME_RUN, _one_step, lambda _: "Resumed for one Step; it rests again after it."
+    ),
+    "cancel": Verb(Permission.CANCEL, endpoints.CANCEL_RUN, _nothing, _cancelled),
+    "answer": Verb(Permission.ANSWER, endpoints.ANSWER_ASK, _answer, lambda _: "Answered. The Run goes on."),
+}
+
+
+@page(Permission.SEE, methods=("POST",))
+def steer(request: HttpRequest, operator: Operator, run_id: uuid.UUID, verb: str) -> HttpResponse:
+    """Do it and go back to the Run; what is refused is told on its page, with what had been filled in."""
+    detail = run_detail(project_ids=list(operator.projects), run_id=run_id)
+    asked = VERBS[verb]
+    if not operator.may(asked.permission, detail.project_id):
+        raise PermissionDenied(f"Your account lacks the permission {asked.permission.value} in {detail.view.project}.")
+    try:
+        arguments = asked.arguments(request.POST, detail)
+        result = submit(asked.endpoint, operator, detail.project_id, request.POST, runId=str(run_id), **arguments)
+    except LoomError as error:
+        # What became of the Run meanwhile is shown, not what stood there before.
+        present = run_detail(project_ids=list(operator.projects), run_id=run_id)
+        return show(request, operator, present, _refused(error, request.POST, run_id))
+    messages.success(request, asked.told(result))
+    return HttpResponseRedirect(reverse("admin:console_run", args=[run_id]))
+
+
+def _refused(error: LoomError, form: QueryDict, run_id: uuid.UUID) -> Refused:
+    message = error.message
+    if error.details and "answeredBy" in error.details:
+        message = f"{message} {_said(form, run_id)}"
+    elif error.code is ErrorCode.INVALID_REQUEST and any(i.path.startswith("/answer") for i in error.issues):
+        message = "Nothing was sent yet: see what is missing in the form."
+    status = 400 if error.code is ErrorCode.INVALID_REQUEST else 409
+    return Refused(message, _texts(form), tuple(error.issues), status)
+
+
+def _said(form: QueryDict, run_id: uuid.UUID) -> str:
+    """What was answered by whoever was first."""
+    action = action_of_run(run_id=run_id, action_id=form.get("actionId", ""))
+    return f"The answer was: {asking.in_words(action.answer)}" if action and action.answered_at else ""

@@ -1,0 +1,96 @@
+"""What templates of the console share: badges, moments, ages, values and the hidden fields of a write."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import uuid
+from typing import Any
+
+from django import template
+from django.utils.dateparse import parse_datetime
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from apps.console.sentences import LOOKS, clock_text, duration_text
+from apps.core import clock
+from apps.ledger.selectors.instances import current_instance
+
+register = template.Library()
+
+#: A longer value is cut, and the page says so.
+MOST_CHARACTERS = 20_000
+
+
+@register.filter
+def status(word: str) -> SafeString:
+    """A badge: the sign and the word say what the colour says."""
+    look, sign = LOOKS.get(word, ("idle", "·"))
+    return format_html('<span class="status status-{}"><span aria-hidden="true">{}</span> {}</span>', look, sign, word)
+
+
+def _moment(value: dt.datetime | str | None) -> dt.datetime | None:
+    return parse_datetime(value) if isinstance(value, str) else value
+
+
+@register.filter
+def moment(value: dt.datetime | str | None) -> SafeString | str:
+    """A moment to the second, its microseconds for machines."""
+    at = _moment(value)
+    return "–" if at is None else format_html('<time datetime="{}">{}</time>', clock.to_wire(at), clock_text(at))
+
+
+@register.filter
+def age(value: dt.datetime | str | None) -> SafeString | str:
+    """How long ago, the moment itself beside it for whoever points at it."""
+    at = _moment(value)
+    if at is None:
+        return "–"
+    told = duration_text((clock.now() - at).total_seconds())
+    return format_html('<time datetime="{}" title="{}">{}</time>', clock.to_wire(at), clock_text(at), told)
+
+
+@register.filter
+def took(begin: dt.datetime | None, end: dt.datetime | None) -> str:
+    """How long something took, to a hundredth of a second where that is readable."""
+    if begin is None or end is None:
+        return "–"
+    seconds = max(0.0, (end - begin).total_seconds())
+    return f"{seconds:.2f} s" if seconds < 120 else duration_text(seconds)
+
+
+@register.filter
+def value(data: Any) -> SafeString:
+    """JSON to read, its keys in order, cut where it is long; the page says so."""
+    text = json.dumps(data, indent=2, ensure_ascii=False, sort_keys=True)
+    if len(text) <= MOST_CHARACTERS:
+        return format_html('<pre tabindex="0">{}</pre>', text)
+    return format_html(
+        '<pre tabindex="0">{}</pre><p class="dim">The first {} of {} characters.</p>',
+        text[:MOST_CHARACTERS],
+        f"{MOST_CHARACTERS:,}",
+        f"{len(text):,}",
+    )
+
+
+@register.filter
+def brief(data: Any) -> str:
+    """JSON on one line, at most 120 characters."""
+    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+    return text if len(text) <= 120 else text[:119] + "…"
+
+
+@register.filter
+def short(identifier: object) -> str:
+    """The end of an id: its beginning is a time that neighbours share."""
+    return "…" + str(identifier)[-8:]
+
+
+@register.simple_tag
+def operation() -> SafeString:
+    """The hidden fields that make a form one Operation, however often it is sent."""
+    return format_html(
+        '<input type="hidden" name="operationId" value="{}"><input type="hidden" name="serviceInstanceId" value="{}">',
+        uuid.uuid4(),
+        current_instance().id,
+    )
