@@ -36,6 +36,11 @@ class Section:
         return f"{MOST}+" if len(self.rows) > MOST else str(len(self.rows))
 
     @property
+    def is_trouble(self) -> bool:
+        """Something is wrong; else somebody is only waited for."""
+        return self.key not in ("people", "agents")
+
+    @property
     def shown(self) -> Sequence[Any]:
         return self.rows[:MOST]
 

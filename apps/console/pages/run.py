@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,15 +10,18 @@ from typing import Any
 
 import jsonpatch
 from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
 
 from apps.agents.selectors.watching import calls_of_run
 from apps.console import asking
 from apps.console.page import page, render
 from apps.console.permissions import Operator, Permission
+from apps.console.pictures.graph import draw_graph
+from apps.console.pictures.timeline import draw_timeline
 from apps.console.sentences import sentence, where
 from apps.core import clock
 from apps.core.cursors import number
-from apps.core.errors import Issue
+from apps.core.errors import Issue, LoomError
 from apps.ledger.selectors.events import events_before
 from apps.ledger.selectors.operations import operations_of_run
 from apps.results.selectors.of_runs import records_of_run, revisions_of_run
@@ -28,9 +32,14 @@ from apps.runs.selectors.details import (
     run_detail,
     state_changes,
 )
+from apps.runs.selectors.pictures import picture_of
+from apps.runs.selectors.timing import timeline_of
 
 #: Rows of a tab at a time; older ones are a link away.
 ROWS = 100
+#: A Run of more attempts is long: its timeline is drawn when the page is loaded.
+LONG = 500
+ENDED = ("completed", "failed", "cancelled")
 #: What has no pages: the newest so many, and the tab says so.
 MOST = 200
 
@@ -75,18 +84,18 @@ def show(request: HttpRequest, operator: Operator, detail: RunDetail, refused: R
     except ValueError:
         raise Http404 from None
     now = clock.now()
-    open_run = view.status not in ("completed", "failed", "cancelled")
     context = {
         "title": f"{view.loom_name} {view.run_id}",
         "run": view,
         "detail": detail,
         "sentence": sentence(detail, now=now),
         "where": where(view),
-        "is_open": open_run,
+        "is_open": view.status not in ENDED,
         "may": _may(operator, detail.project_id),
         "refused": refused,
         "asked": _asked(detail, refused),
         **_last_answer(detail),
+        **_pictures(request, operator, detail),
         "tabs": TABS.values(),
         "tab": tab,
         "before": before,
@@ -112,6 +121,32 @@ def _asked(detail: RunDetail, refused: Refused | None) -> dict[str, Any] | None:
             wrong = "Say yes or no."
         return {"context": action.request["context"], "given": given, "error": wrong}
     return {"fields": asking.fields_of(action.request, given, issues)}
+
+
+def _pictures(request: HttpRequest, operator: Operator, detail: RunDetail) -> dict[str, Any]:
+    """The graph, or why there is none, and the timeline: of a long Run not anew at every look."""
+    address = f"{reverse('admin:console_run', args=[detail.view.run_id])}?focus="
+    try:
+        graph = picture_of(run_id=_id(detail))
+        drawn: dict[str, Any] = {
+            "graph": draw_graph(graph.graph, graph.marks, focus=request.GET.get("focus"), unfold=address)
+        }
+    except LoomError as unavailable:
+        drawn = {"no_graph": unavailable.message}
+    is_long = detail.attempts > LONG
+    if not (is_long and "X-Live" in request.headers):
+        timeline = timeline_of(run_id=_id(detail), project_ids=list(operator.projects), now=_drawn_at(detail))
+        drawn["timeline"] = draw_timeline(timeline)
+    return {**drawn, "is_long": is_long and detail.view.status not in ENDED}
+
+
+def _drawn_at(detail: RunDetail) -> dt.datetime:
+    """Now; where nothing moves by itself, the minute: a page that is looked at stays the same for as long."""
+    now = clock.now()
+    if detail.view.status in ("queued", "running"):
+        return now
+    changed = dt.datetime.fromisoformat(detail.view.updated_at)
+    return max(changed, now.replace(second=0, microsecond=0))
 
 
 def _last_answer(detail: RunDetail) -> dict[str, Any]:

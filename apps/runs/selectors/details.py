@@ -34,6 +34,8 @@ class RunDetail:
     is_left: bool
     segment_started_at: dt.datetime | None
     is_saved: bool
+    #: So many have ended.
+    attempts: int
     state: Any
 
 
@@ -53,6 +55,7 @@ def run_detail(*, project_ids: Collection[uuid.UUID], run_id: uuid.UUID) -> RunD
         is_left=left,
         segment_started_at=run.segment_started_at,
         is_saved=run.saved_result is not None,
+        attempts=run.step_seq,
         state=None if run.state is None else run.state.data,
     )
 
