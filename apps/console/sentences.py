@@ -35,10 +35,10 @@ def clock_text(moment: dt.datetime) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """A stretch of time to one unit: ``8 s``, ``3 min``, ``5 h``, ``12 d``."""
+    """A stretch of time to one unit, at least two of it: ``90 s``, ``3 min``, ``5 h``, ``12 d``."""
     whole = max(0, int(seconds))
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if whole >= 2 * size or (unit == "min" and whole >= 60):
+        if whole >= 2 * size:
             return f"{whole // size} {unit}"
     return f"{whole} s"
 
