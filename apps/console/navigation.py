@@ -20,6 +20,11 @@ class Entry:
 ENTRIES = (
     Entry("Needs attention", "admin:index"),
     Entry("Runs", "admin:console_runs"),
+    Entry("Looms", "admin:console_looms"),
+    Entry("Artifacts", "admin:console_artifacts"),
+    Entry("Workers", "admin:console_health"),
+    Entry("Access", "admin:console_access"),
+    Entry("Audit", "admin:console_audit"),
     Entry("All rows", "admin:console_rows"),
 )
 

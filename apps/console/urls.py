@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from apps.console.pages import bulk, rows, run, runs, steering
+from apps.console.pages import access, artifacts, audit, bulk, health, looms, rows, run, runs, steering
 
 urlpatterns: list[URLPattern] = [
     path("runs/", runs.runs, name="console_runs"),
@@ -15,5 +15,16 @@ urlpatterns: list[URLPattern] = [
         path(f"runs/<uuid:run_id>/{verb}/", steering.steer, {"verb": verb}, name=f"console_run_{verb}")
         for verb in steering.VERBS
     ),
+    path("looms/", looms.looms, name="console_looms"),
+    path("looms/<str:loom_name>/", looms.loom, name="console_loom"),
+    path("looms/<str:loom_name>/releases/", looms.releases_compared, name="console_releases"),
+    path("artifacts/", artifacts.artifacts, name="console_artifacts"),
+    path("artifacts/one/", artifacts.artifact, name="console_artifact"),
+    path("audit/", audit.audit, name="console_audit"),
+    path("audit/operation/", audit.operation, name="console_operation"),
+    path("health/", health.health, name="console_health"),
+    path("access/", access.access, name="console_access"),
+    path("access/create/", access.create, name="console_credential_create"),
+    path("access/<str:public_id>/revoke/", access.revoke, name="console_credential_revoke"),
     path("rows/", rows.rows, name="console_rows"),
 ]

@@ -17,23 +17,23 @@ _UNITS = ((_DAY, "d"), (3600, "h"), (60, "min"))
 
 def ticks(span: dt.timedelta, *, most: int) -> list[dt.timedelta]:
     """0 and every round step up to ``span``; at most ``most``, which is 2 or more."""
-    seconds = max(span.total_seconds(), 0.0)
-    step = next((step for step in _ROUND if seconds / step <= most - 1), None)
+    whole = max(span.total_seconds(), 0.0)
+    step = next((step for step in _ROUND if whole / step <= most - 1), None)
     if step is None:
-        step = _ROUND[-1] * (int(seconds / _ROUND[-1] / (most - 1)) + 1)
-    return [dt.timedelta(seconds=step * index) for index in range(int(seconds / step + 1e-9) + 1)]
+        step = _ROUND[-1] * (int(whole / _ROUND[-1] / (most - 1)) + 1)
+    return [dt.timedelta(seconds=step * index) for index in range(int(whole / step + 1e-9) + 1)]
 
 
 def words(duration: dt.timedelta) -> str:
     """``0``, ``20 ms``, ``1.5 s``, ``2 min 5 s``, ``3 d 4 h``: two units at most."""
-    seconds = duration.total_seconds()
-    if seconds < 0.0005:
+    whole = duration.total_seconds()
+    if whole < 0.0005:
         return "0"
-    if seconds < 0.9995:
-        return f"{seconds * 1000:.3g} ms"
-    if seconds < 59.95:
-        return f"{seconds:.3g} s"
-    rest = round(seconds)
+    if whole < 0.9995:
+        return f"{whole * 1000:.3g} ms"
+    if whole < 59.95:
+        return f"{whole:.3g} s"
+    rest = round(whole)
     parts = []
     for size, unit in (*_UNITS, (1, "s")):
         count, rest = divmod(rest, size)
@@ -42,6 +42,11 @@ def words(duration: dt.timedelta) -> str:
         elif parts:
             break
     return " ".join(parts[:2])
+
+
+def seconds(number: float) -> str:
+    """The same of a number of seconds."""
+    return words(dt.timedelta(seconds=number))
 
 
 def clock_time(moment: dt.datetime) -> str:

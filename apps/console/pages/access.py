@@ -1,0 +1,125 @@
+"""Access: credentials, made (their text shown once), looked at, and revoked."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from apps.access.domain.entries import CREDENTIAL_SOURCES, MCP_ENTRIES, REST_ENTRY
+from apps.access.selectors.listing import credential_named, list_credentials
+from apps.access.selectors.projects import project_named
+from apps.access.services.credentials import create_credential, revoke_credential
+from apps.console.page import page, render
+from apps.console.pages.choosing import choices, typed
+from apps.console.permissions import Operator, Permission
+from apps.console.record import record_credential
+from apps.core import clock
+from apps.core.caller import Source
+
+ROWS = 50
+_LONGEST_LABEL = 200
+_MOST_DAYS = 36_500
+
+
+@page(Permission.CREDENTIALS)
+def access(request: HttpRequest, operator: Operator) -> HttpResponse:
+    """The credentials of the Projects in which the operator may make them."""
+    return _page(request, operator)
+
+
+def _page(
+    request: HttpRequest, operator: Operator, errors: dict[str, str] | None = None, status: int = 200
+) -> HttpResponse:
+    managed = {key: name for key, name in operator.projects.items() if operator.may(Permission.CREDENTIALS, key)}
+    named = typed(request, "project")
+    shown = [key for key, name in managed.items() if named in ("", name)]
+    try:
+        before = uuid.UUID(request.GET["before"]) if "before" in request.GET else None
+    except ValueError:
+        raise Http404 from None
+    found = list_credentials(project_ids=shown, now=clock.now(), limit=ROWS + 1, before=before)
+    filled = {name: request.POST.get(name, "") for name in ("project", "source", "label", "days")}
+    context = {
+        "title": "Access",
+        "credentials": found[:ROWS],
+        "older": found[ROWS - 1].id if len(found) > ROWS else None,
+        "project": named,
+        "projects": choices(named, {name: name for name in managed.values()}),
+        "homes": choices(filled["project"], {name: name for name in managed.values()}),
+        "sources": choices(filled["source"], {source.value: _opens(source) for source in CREDENTIAL_SOURCES}),
+        "filled": filled,
+        "errors": errors or {},
+    }
+    return render(request, "console/access.html", context, status=status)
+
+
+def _opens(source: Source) -> str:
+    paths = [entry.path for entry in (*MCP_ENTRIES, REST_ENTRY) if entry.source is source]
+    return f"{source.value}: {', '.join(paths)}"
+
+
+@page(Permission.CREDENTIALS, methods=("POST",))
+def create(request: HttpRequest, operator: Operator) -> HttpResponse:
+    """Make a credential; this answer is the only one that ever shows its text (K2)."""
+    label, days = request.POST.get("label", "").strip(), request.POST.get("days", "").strip()
+    errors = {}
+    if not label or len(label) > _LONGEST_LABEL or not label.isprintable():
+        errors["label"] = f"A label is one line of 1 to {_LONGEST_LABEL} printable characters."
+    if days and not (days.isascii() and days.isdigit() and len(days) <= 5 and 1 <= int(days) <= _MOST_DAYS):
+        errors["days"] = f"Give a whole number of days from 1 to {_MOST_DAYS:,}, or nothing."
+    if request.POST.get("source") not in {source.value for source in CREDENTIAL_SOURCES}:
+        errors["source"] = "Choose which Entries it opens."
+    home = next((key for key, name in operator.projects.items() if name == request.POST.get("project")), None)
+    if home is None:
+        errors["project"] = "Choose its home."
+    if errors or home is None:
+        return _page(request, operator, errors, status=400)
+    _require(operator, home)
+    now, source = clock.now(), Source(request.POST["source"])
+    credential, text = create_credential(
+        project=project_named(operator.projects[home]),
+        source=source,
+        label=label,
+        now=now,
+        expires_at=now + dt.timedelta(days=int(days)) if days else None,
+    )
+    said = f"made {credential.public_id} for {source.value} in Project {operator.projects[home]}: {label}"
+    record_credential(user=request.user, public_id=credential.public_id, is_new=True, said=said)
+    context = {
+        "title": "A new credential",
+        "text": text,
+        "entry": credential_named(public_id=credential.public_id, now=now),
+        "opens": _opens(source),
+    }
+    answer = render(request, "console/credential.html", context)
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+@page(Permission.CREDENTIALS, methods=("POST",))
+def revoke(request: HttpRequest, operator: Operator, public_id: str) -> HttpResponse:
+    """End a credential for good; Runs that were started with it are paused when they come to their next segment."""
+    now = clock.now()
+    entry = credential_named(public_id=public_id, now=now)
+    if entry is None or entry.project_id not in operator.projects:
+        raise Http404
+    _require(operator, entry.project_id)
+    revoke_credential(public_id=public_id, now=now)
+    if entry.revoked_at is None:
+        record_credential(
+            user=request.user, public_id=public_id, is_new=False, said=f"revoked {public_id}: {entry.label}"
+        )
+        messages.success(request, f"Credential {public_id} ({entry.label}) is revoked: it opens nothing any more.")
+    else:
+        messages.info(request, f"Credential {public_id} had been revoked before.")
+    return redirect("admin:console_access")
+
+
+def _require(operator: Operator, project_id: uuid.UUID) -> None:
+    if not operator.may(Permission.CREDENTIALS, project_id):
+        raise PermissionDenied(f"Your account lacks the permission {Permission.CREDENTIALS.value} in this Project.")

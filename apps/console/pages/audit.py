@@ -1,0 +1,63 @@
+"""The audit trail, and the Operations of one operationId with everything that is known of them."""
+
+from __future__ import annotations
+
+import uuid
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+
+from apps.console.page import page, render
+from apps.console.pages.choosing import choices, typed
+from apps.console.permissions import Operator, Permission
+from apps.console.record import account_changes
+from apps.core.errors import LoomError
+from apps.ledger.domain.receipts import OperationKind, ReceiptStatus
+from apps.ledger.selectors.audit import audit_page, operations_named
+
+ROWS = 50
+#: Operations of one id: one for each Project and instance.
+MOST_NAMED = 20
+MOST_CHANGES = 100
+
+
+@page(Permission.SEE)
+def audit(request: HttpRequest, operator: Operator) -> HttpResponse:
+    """Every admitted write, the newest first; nothing here can be changed or removed."""
+    chosen = {name: typed(request, name) for name in ("project", "kind", "status", "principal")}
+    projects = [key for key, name in operator.projects.items() if chosen["project"] in ("", name)]
+    filters = {name: chosen[name] for name in ("kind", "status", "principal")}
+    wrong = ""
+    try:
+        found = audit_page(project_ids=projects, limit=ROWS, cursor=request.GET.get("cursor") or None, **filters)
+    except LoomError:
+        found = audit_page(project_ids=projects, limit=ROWS, **filters)
+        wrong = "That page does not belong to these filters; this is the first one."
+    context = {
+        "title": "Audit",
+        "found": found,
+        "wrong": wrong,
+        "principal": chosen["principal"],
+        "query": urlencode({name: text for name, text in chosen.items() if text}),
+        "projects": choices(chosen["project"], {name: name for name in operator.projects.values()}),
+        "kinds": choices(chosen["kind"], {kind.value: kind.value for kind in OperationKind}),
+        "statuses": choices(chosen["status"], {status.value: status.value for status in ReceiptStatus}),
+        "changes": account_changes(limit=MOST_CHANGES) if operator.is_superuser else None,
+        "most_changes": MOST_CHANGES,
+    }
+    return render(request, "console/audit.html", context)
+
+
+@page(Permission.SEE)
+def operation(request: HttpRequest, operator: Operator) -> HttpResponse:
+    """``?id=`` is an operationId: its receipt, who sent it, and the Run's revisions before and after."""
+    text, wrong, entries = typed(request, "id"), "", []
+    if text:
+        try:
+            entries = operations_named(
+                project_ids=list(operator.projects), operation_id=uuid.UUID(text), limit=MOST_NAMED
+            )
+        except ValueError:
+            wrong = "An operationId is a UUID; this is none."
+    context = {"title": "Operation", "id": text, "entries": entries, "wrong": wrong}
+    return render(request, "console/operation.html", context)

@@ -1,0 +1,55 @@
+"""What operators change outside the operations ledger - accounts and credentials - in Django's own log (K25).
+
+The log has no page that changes or removes its rows.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+
+from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
+from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.contenttypes.models import ContentType
+
+_WORDS = {ADDITION: "added", CHANGE: "changed", DELETION: "deleted"}
+_LONGEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class AccountChange:
+    """Who changed what about accounts, roles or credentials."""
+
+    at: dt.datetime
+    by: str
+    what: str
+    change: str
+    said: str
+
+
+def record_credential(*, user: User | AnonymousUser, public_id: str, is_new: bool, said: str) -> None:
+    """Keep that a signed-in person made or revoked a credential."""
+    assert user.pk is not None, "a page without a signed-in person made a write"
+    LogEntry.objects.create(
+        user_id=user.pk,
+        content_type=ContentType.objects.get_by_natural_key("access", "credential"),
+        object_id=public_id,
+        object_repr=public_id,
+        action_flag=ADDITION if is_new else CHANGE,
+        change_message=said[:_LONGEST],
+    )
+
+
+def account_changes(*, limit: int) -> list[AccountChange]:
+    """The latest changes, the newest first."""
+    rows = LogEntry.objects.select_related("user", "content_type").order_by("-id")[:limit]
+    return [
+        AccountChange(
+            at=row.action_time,
+            by=row.user.get_username(),
+            what=f"{row.content_type.model if row.content_type else ''} {row.object_repr}".strip(),
+            change=_WORDS.get(row.action_flag, "changed"),
+            said=row.get_change_message(),
+        )
+        for row in rows
+    ]
