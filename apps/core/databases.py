@@ -43,7 +43,7 @@ def _postgresql(url: str) -> dict[str, Any]:
         **dict(parse_qsl(parts.query)),
     }
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "apps.core.postgresql",
         "NAME": unquote(parts.path.lstrip("/")),
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),

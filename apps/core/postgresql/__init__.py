@@ -1,0 +1,1 @@
+"""Django's PostgreSQL backend that asks less often whether a connection still stands."""
