@@ -6,7 +6,7 @@ import json
 import selectors
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,3 +111,25 @@ def answers_per_second(clients: Mapping[Connection, bytes], seconds: float) -> f
                 else:
                     under_way -= 1
     return number / seconds
+
+
+def answers_to(requests: Iterable[bytes], connections: Iterable[Connection]) -> list[Answer]:
+    """The answers to all ``requests``, in any order; each connection takes the next when it has been answered."""
+    waiting = iter(requests)
+    answers: list[Answer] = []
+    with selectors.DefaultSelector() as selector:
+        for connection, request in zip(connections, waiting, strict=False):
+            selector.register(connection.socket, selectors.EVENT_READ, connection)
+            connection.socket.sendall(request)
+        while selector.get_map():
+            for key, _ in selector.select(30):
+                answer = key.data.take()
+                if answer is None:
+                    continue
+                answers.append(answer)
+                request = next(waiting, b"")
+                if request:
+                    key.data.socket.sendall(request)
+                else:
+                    selector.unregister(key.fileobj)
+    return answers

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
-from tests.benchmarks.load import Connection, request_of
+from tests.benchmarks.load import Answer, Connection, request_of
 
 SESSIONS, STATELESS = "2025-11-25", "2026-07-28"
 ERAS = (SESSIONS, STATELESS)
@@ -38,6 +39,30 @@ def callers(
         if answer.status != 200 or b'"isError":false' not in answer.body:
             raise RuntimeError(f"{answer.status}: {answer.body!r}")
         found[connection] = request
+    return found
+
+
+def call_of(port: int, tool: str, arguments: Mapping[str, Any], *, token: str | None) -> bytes:
+    """A call of ``tool`` in the stateless era, which any connection can carry."""
+    headers = {"MCP-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": tool}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    meta = {
+        f"{_META}protocolVersion": STATELESS,
+        f"{_META}clientInfo": _WHO,
+        f"{_META}clientCapabilities": {},
+    }
+    return request_of(
+        port, _PATH, _message("tools/call", {"name": tool, "arguments": arguments, "_meta": meta}, id=1), headers
+    )
+
+
+def structured(answer: Answer) -> dict[str, Any]:
+    """What a Tool's call has returned; an error ends the measurement."""
+    result = json.loads(answer.body).get("result", {})
+    if answer.status != 200 or result.get("isError", True):
+        raise RuntimeError(f"{answer.status}: {answer.body!r}")
+    found: dict[str, Any] = result["structuredContent"]
     return found
 
 

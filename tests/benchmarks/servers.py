@@ -19,6 +19,8 @@ from tests.acceptance.scaled import free_port, own_database
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAMS = Path(__file__).resolve().parent / "programs"
+#: The Looms that only benchmarks run.
+LOOMS = Path(__file__).resolve().parent / "looms"
 #: What ``loomsvc up`` gives uvicorn, as far as a program of its own can be given it.
 _UVICORN = ["--http", "h11", "--ws", "none", "--no-access-log", "--no-proxy-headers", "--no-server-header"]
 _START_SECONDS = 60
@@ -108,3 +110,29 @@ def loomsvc(database_url: str, prepare: str, application: str = "loomsvc.asgi:ap
         with uvicorn(sys.executable, application, ROOT, **environment) as server:
             server.tokens, server.known = said["tokens"], said["known"]
             yield server
+
+
+@contextlib.contextmanager
+def up(database_url: str) -> Iterator[Server]:
+    """``loomsvc up``, the whole service in one process, on a new ledger; ``known`` has its ``serviceInstanceId``."""
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
+        environment = {"LOOM_PATHS": str(LOOMS), **({"DATABASE_URL": database_url} if database_url else {})}
+        process = subprocess.Popen(
+            [sys.executable, "manage.py", "up", "--data", folder, "--port", "0", "--json"],
+            cwd=ROOT, env={**_environment(), **environment},
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
+        )  # fmt: skip
+        try:
+            assert process.stdout is not None
+            events = (json.loads(line) for line in process.stdout)
+            ready = next((event for event in events if event["event"] == "ready"), None)
+            if ready is None:
+                log.seek(0)
+                raise SystemExit(f"loomsvc up did not start:\n{log.read().decode(errors='replace')}")
+            connection = json.loads((Path(folder) / "connection.json").read_text())
+            tokens = {source: entry["token"] for source, entry in connection["entries"].items()}
+            port = int(ready["url"].rpartition(":")[2])
+            yield Server(port, process, tokens, {"serviceInstanceId": ready["serviceInstanceId"]})
+        finally:
+            process.terminate()
+            process.wait(20)
