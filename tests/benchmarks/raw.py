@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
+import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -16,28 +18,59 @@ SECONDS = 1.0
 
 def per_second(database_url: str, seconds: float = SECONDS) -> float:
     """*raw* of the database that ``database_url`` names; an empty one is SQLite, journal WAL, synchronous FULL."""
-    return _on_postgresql(database_url, seconds) if database_url else _on_sqlite(seconds)
+    with _statements(database_url) as (insert, _):
+        return _count(insert, seconds)
 
 
-def _on_postgresql(url: str, seconds: float) -> float:
+def typical_seconds(database_url: str, number: int = 100) -> tuple[float, float]:
+    """The median time of one such commit, and of ``SELECT 1``."""
+    with _statements(database_url) as (insert, select):
+        return _median(insert, number), _median(select, number)
+
+
+@contextlib.contextmanager
+def _statements(url: str) -> Iterator[tuple[Callable[[], object], Callable[[], object]]]:
+    """An INSERT with its COMMIT, and a ``SELECT 1`` with its result, on one connection."""
+    with _on_postgresql(url) if url else _on_sqlite() as statements:
+        yield statements
+
+
+@contextlib.contextmanager
+def _on_postgresql(url: str) -> Iterator[tuple[Callable[[], object], Callable[[], object]]]:
     with psycopg.connect(url, autocommit=True, prepare_threshold=0) as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS bench_raw (id bigserial PRIMARY KEY, data text NOT NULL)")
         try:
-            return _count(lambda: connection.execute("INSERT INTO bench_raw (data) VALUES (%s)", [_ROW]), seconds)
+            yield (
+                lambda: connection.execute("INSERT INTO bench_raw (data) VALUES (%s)", [_ROW]),
+                lambda: connection.execute("SELECT 1").fetchone(),
+            )
         finally:
             connection.execute("DROP TABLE bench_raw")
 
 
-def _on_sqlite(seconds: float) -> float:
+@contextlib.contextmanager
+def _on_sqlite() -> Iterator[tuple[Callable[[], object], Callable[[], object]]]:
     with tempfile.TemporaryDirectory() as folder:
         connection = sqlite3.connect(Path(folder) / "raw.sqlite3", isolation_level=None)
         try:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
             connection.execute("CREATE TABLE bench_raw (id INTEGER PRIMARY KEY, data TEXT NOT NULL)")
-            return _count(lambda: connection.execute("INSERT INTO bench_raw (data) VALUES (?)", [_ROW]), seconds)
+            yield (
+                lambda: connection.execute("INSERT INTO bench_raw (data) VALUES (?)", [_ROW]),
+                lambda: connection.execute("SELECT 1").fetchone(),
+            )
         finally:
             connection.close()
+
+
+def _median(statement: Callable[[], object], number: int) -> float:
+    times = []
+    for _ in range(number):
+        began = time.perf_counter()
+        statement()
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
 
 
 def _count(insert: Callable[[], object], seconds: float) -> float:

@@ -15,11 +15,11 @@ from importlib.metadata import version
 import psycopg
 
 from apps.core.version import VERSION
-from tests.benchmarks import p1_runs, p7_get_run
+from tests.benchmarks import p1_runs, p6_run, p7_get_run
 from tests.benchmarks.rows import Database, Row, table
 from tests.run import find_postgresql
 
-MODULES = (p1_runs, p7_get_run)
+MODULES = (p1_runs, p6_run, p7_get_run)
 
 
 def versions(databases: list[Database]) -> str:

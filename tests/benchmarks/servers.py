@@ -87,8 +87,8 @@ def ledger(server_url: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def loomsvc(database_url: str, prepare: str, application: str = "loomsvc.asgi:application") -> Iterator[Server]:
-    """The product's web process on a new ledger, once ``programs/{prepare}.py`` has filled it.
+def loomsvc(database_url: str, prepare: str, **more: str) -> Iterator[Server]:
+    """The product's web process on a new ledger, once ``programs/{prepare}.py`` has filled it; no worker runs.
 
     What that program prints last, one JSON object of ``tokens`` and ``known`` things, comes with the server.
     """
@@ -99,6 +99,7 @@ def loomsvc(database_url: str, prepare: str, application: str = "loomsvc.asgi:ap
             "LOOMSVC_DATA": folder,
             "LOOM_PATHS": str(ROOT / "tests" / "looms"),
             **({"DATABASE_URL": database_url} if database_url else {}),
+            **more,
         }
         prepared = subprocess.run(
             [sys.executable, str(PROGRAMS / f"{prepare}.py")],
@@ -107,7 +108,7 @@ def loomsvc(database_url: str, prepare: str, application: str = "loomsvc.asgi:ap
         if prepared.returncode != 0:
             raise SystemExit(f"{prepare}: {prepared.stderr}")
         said = json.loads(prepared.stdout.splitlines()[-1])
-        with uvicorn(sys.executable, application, ROOT, **environment) as server:
+        with uvicorn(sys.executable, "loomsvc.asgi:application", ROOT, **environment) as server:
             server.tokens, server.known = said["tokens"], said["known"]
             yield server
 
