@@ -7,8 +7,6 @@ Ours is the whole product, ``loomsvc up``: 8 MCP clients start the Runs, each wi
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import sys
 import tempfile
 import time
 import uuid
@@ -20,10 +18,10 @@ from tests.benchmarks import peers, servers
 from tests.benchmarks.load import Answer, Connection, answers_to
 from tests.benchmarks.mcp_calls import call_of, structured
 from tests.benchmarks.rows import Database, Goal, Round, Row, measure
-from tests.benchmarks.servers import Server
+from tests.benchmarks.servers import Program, Server
 
-NUMBER = "P1"
-GOALS = {"PostgreSQL": Goal(NUMBER, 10), "SQLite": Goal(NUMBER, 12)}
+NUMBERS = ("P1",)
+GOALS = {"PostgreSQL": Goal("P1", 10), "SQLite": Goal("P1", 12)}
 RUNS, STEPS, CLIENTS = 40, 5, 8
 #: A round takes seconds, so fewer do.
 ROUNDS = 3
@@ -45,39 +43,20 @@ def rows(databases: list[Database]) -> Iterator[Row]:
 
 
 @contextlib.contextmanager
-def _dbos(python: Path, server_url: str) -> Iterator[subprocess.Popen[str]]:
+def _dbos(python: Path, server_url: str) -> Iterator[Program]:
     with servers.ledger(server_url) as url, tempfile.TemporaryDirectory() as folder:
-        program = str(servers.PROGRAMS / "dbos_ticks.py")
-        process = subprocess.Popen(
-            [python, program, url or f"sqlite:///{folder}/dbos.sqlite"],
-            cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=sys.stderr, text=True,
-        )  # fmt: skip
-        try:
-            _line(process)
-            yield process
-        finally:
-            process.kill()
-            process.wait(10)
+        where = url or f"sqlite:///{folder}/dbos.sqlite"
+        with servers.asked([python, servers.PROGRAMS / "dbos_ticks.py", where], Path(folder)) as found:
+            yield found
 
 
-def _line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    if not line:
-        raise SystemExit("DBOS ended")
-    return line
-
-
-def _round(ours: Server, theirs: subprocess.Popen[str]) -> Round:
+def _round(ours: Server, theirs: Program) -> Round:
     # Anew in each round: while DBOS works, an idle connection would be closed.
     connections = [Connection(ours.port) for _ in range(CLIENTS)]
     our_seconds = _our_seconds(ours, connections)
     for connection in connections:
         connection.close()
-    assert theirs.stdin is not None
-    theirs.stdin.write(f"{RUNS}\n")
-    theirs.stdin.flush()
-    return Round(RUNS * STEPS / our_seconds, RUNS * STEPS / float(_line(theirs)))
+    return Round(RUNS * STEPS / our_seconds, RUNS * STEPS / float(theirs.ask(str(RUNS))))
 
 
 def _our_seconds(server: Server, connections: list[Connection]) -> float:

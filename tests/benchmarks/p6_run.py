@@ -17,8 +17,8 @@ from tests.benchmarks.mcp_calls import call_of, structured
 from tests.benchmarks.rows import Database, Goal, Round, Row, measure
 from tests.benchmarks.servers import Server
 
-NUMBER = "P6"
-ADMISSION, REPLAY = Goal(NUMBER, 8, at_most=True), Goal(NUMBER, 5, at_most=True)
+NUMBERS = ("P6",)
+ADMISSION, REPLAY = Goal("P6", 8, at_most=True), Goal("P6", 5, at_most=True)
 CALLS = 40
 ROUNDS = 5
 

@@ -14,8 +14,8 @@ from tests.benchmarks.load import Connection, answers_per_second
 from tests.benchmarks.rows import Database, Goal, Round, Row, measure
 from tests.benchmarks.servers import Server
 
-NUMBER = "P7"
-GOAL = Goal(NUMBER, 0.5)
+NUMBERS = ("P7",)
+GOAL = Goal("P7", 0.5)
 CLIENTS = 8
 SECONDS = 1.0
 #: What the bare server's Tool is asked for; it looks for nothing.

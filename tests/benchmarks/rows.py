@@ -80,8 +80,8 @@ class Row:
             self.goal.number,
             self.what,
             self.database,
-            f"{ours:,.0f} {self.unit}",
-            f"{theirs:,.0f} {self.unit}",
+            f"{_short(ours)} {self.unit}".strip(),
+            f"{_short(theirs)} {self.unit}".strip(),
             f"{self.ratio:.2f}",
             f"{min(self.ratios):.2f}–{max(self.ratios):.2f}",
             str(self.goal),
@@ -90,6 +90,10 @@ class Row:
             f"{self.load:.1f}",
             ", ".join(aside),
         ]
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 COLUMNS = ("goal", "what", "on", "ours", "theirs", "ratio", "spread", "wanted", "", "raw/s", "load", "beside")

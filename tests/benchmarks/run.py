@@ -1,6 +1,6 @@
 """Measure the speed goals side by side with their peers and print the table: ``make bench``, ``make bench ROWS=P7``.
 
-A row's module has ``NUMBER``, its goal's, and ``rows(databases)``; it is added here.
+A row's module has ``NUMBERS``, its goals', and ``rows(databases)``; it is added here.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from importlib.metadata import version
 import psycopg
 
 from apps.core.version import VERSION
-from tests.benchmarks import p1_runs, p6_run, p7_get_run
+from tests.benchmarks import p1_runs, p2_steps, p6_run, p7_get_run
 from tests.benchmarks.rows import Database, Row, table
 from tests.run import find_postgresql
 
-MODULES = (p1_runs, p6_run, p7_get_run)
+MODULES = (p1_runs, p2_steps, p6_run, p7_get_run)
 
 
 def versions(databases: list[Database]) -> str:
@@ -38,7 +38,7 @@ def versions(databases: list[Database]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure the speed goals side by side with their peers.")
-    known = [module.NUMBER for module in MODULES]
+    known = [number for module in MODULES for number in module.NUMBERS]
     parser.add_argument("rows", nargs="*", help=f"goals to measure, of {', '.join(known)}; all when none is named")
     wanted = parser.parse_args().rows or known
     unknown = sorted(set(wanted) - set(known))
@@ -51,8 +51,8 @@ def main() -> None:
         print("Not measured: PostgreSQL; set TEST_DATABASE_URL.", file=sys.stderr)
     rows: list[Row] = []
     for module in MODULES:
-        if module.NUMBER in wanted:
-            rows += module.rows(databases)
+        if set(module.NUMBERS) & set(wanted):
+            rows += [row for row in module.rows(databases) if row.goal.number in wanted]
     print(versions(databases))
     print(table(rows))
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -76,6 +76,62 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
 
 
+@dataclass
+class Program:
+    """A program that answers each line with a line."""
+
+    process: subprocess.Popen[str]
+
+    def ask(self, line: str) -> str:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
+        return self.line()
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        found = self.process.stdout.readline()
+        if not found:
+            raise SystemExit("A program ended; what it says stands above.")
+        return found
+
+
+@contextlib.contextmanager
+def asked(command: Sequence[str | Path], folder: Path, **environment: str) -> Iterator[Program]:
+    """A program once it has said that it is ready."""
+    process = subprocess.Popen(
+        command, cwd=folder, env={**_environment(), **environment},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=sys.stderr, text=True,
+    )  # fmt: skip
+    try:
+        found = Program(process)
+        found.line()
+        yield found
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+@contextlib.contextmanager
+def program(database_url: str, name: str) -> Iterator[Program]:
+    """``programs/{name}.py`` with the product's code on a new ledger, with the Looms of the benchmarks."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = _product(database_url, folder, LOOM_PATHS=str(LOOMS))
+        with asked([sys.executable, PROGRAMS / f"{name}.py"], ROOT, **environment) as found:
+            yield found
+
+
+def _product(database_url: str, folder: str, **more: str) -> dict[str, str]:
+    return {
+        "PYTHONPATH": str(ROOT),
+        "DJANGO_SETTINGS_MODULE": "loomsvc.settings.development",
+        "LOOMSVC_DATA": folder,
+        "LOOM_PATHS": str(ROOT / "tests" / "looms"),
+        **({"DATABASE_URL": database_url} if database_url else {}),
+        **more,
+    }
+
+
 @contextlib.contextmanager
 def ledger(server_url: str) -> Iterator[str]:
     """The URL of a database of its own at ``server_url``; an empty one stays empty, which is SQLite."""
@@ -93,14 +149,7 @@ def loomsvc(database_url: str, prepare: str, **more: str) -> Iterator[Server]:
     What that program prints last, one JSON object of ``tokens`` and ``known`` things, comes with the server.
     """
     with tempfile.TemporaryDirectory() as folder:
-        environment = {
-            "PYTHONPATH": str(ROOT),
-            "DJANGO_SETTINGS_MODULE": "loomsvc.settings.development",
-            "LOOMSVC_DATA": folder,
-            "LOOM_PATHS": str(ROOT / "tests" / "looms"),
-            **({"DATABASE_URL": database_url} if database_url else {}),
-            **more,
-        }
+        environment = _product(database_url, folder, **more)
         prepared = subprocess.run(
             [sys.executable, str(PROGRAMS / f"{prepare}.py")],
             env={**_environment(), **environment}, cwd=ROOT, capture_output=True, text=True, check=False,
