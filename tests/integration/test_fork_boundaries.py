@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import importlib
 import uuid
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
+from apps.access.services.projects import create_project
 from apps.core import clock, json_text
 from apps.core.errors import LoomError
 from apps.ledger.models import Event
-from apps.runs.models import Run
+from apps.runs.domain.boundaries import HeldBoundary
+from apps.runs.models import Run, StepAttempt
 from apps.runs.selectors.boundaries import held_boundary
-from apps.runs.services.restoring import create_paused_run
-from tests.conftest import Service
+from apps.runs.services.restoring import ArtifactData, create_paused_run
+from tests.conftest import Service, caller_in
+from tests.integration.agent_work import waiting_agent
+from tests.integration.diverging_runs import add_keeper, creates, somebody
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -35,8 +43,16 @@ def started(service: Service) -> str:
     return run_id
 
 
-def restored(service: Service, run_id: str, boundary: int) -> str:
-    held = held_boundary(uuid.UUID(run_id), boundary)
+def restored(
+    service: Service,
+    run_id: str,
+    boundary: int,
+    *,
+    artifacts: list[ArtifactData] | None = None,
+    held: HeldBoundary | None = None,
+) -> str:
+    """A Run in the service's Project, as a Mirror of that boundary restores it."""
+    held = held or held_boundary(uuid.UUID(run_id), boundary)
     with transaction.atomic():
         caller = service.caller
         made = create_paused_run(
@@ -45,6 +61,7 @@ def restored(service: Service, run_id: str, boundary: int) -> str:
             held=held,
             mirror_id=uuid.uuid4(),
             origin=None,
+            artifacts=artifacts or [],
             now=clock.now(),
         )
     return str(made)
@@ -132,3 +149,63 @@ def test_reading_a_boundary_takes_a_constant_number_of_statements(service: Servi
         return len(captured)
 
     assert statements(1) == statements(4) <= 5
+
+
+@pytest.mark.rule("M9")
+def test_runs_from_before_boundaries_were_kept_get_them_from_the_ledger(service: Service, loom_paths: Path) -> None:
+    add_keeper(loom_paths)
+    somebody(service, "other/main", creates("a", 1))
+    reading = service.finish("keeper", do=[{"read": [["other", "main"]]}, {"put": 1}, {"remove": True}])["runId"]
+    agent = waiting_agent(service)
+    agent.complete(outcome="written", text="by an agent")
+    service.work()
+    ended = [started(service), reading, agent.run_id]
+    before = {key: [held_boundary(uuid.UUID(key), n) for n in range(1, 3)] for key in ended}
+    for row in StepAttempt.objects.all():
+        row.reads = [{k: v for k, v in read.items() if k not in ("loomName", "stageName")} for read in row.reads]
+        row.result, row.event_seq, row.writes = None, None, []
+        row.save()
+    migration = importlib.import_module("apps.runs.migrations.0004_boundaries_of_older_runs")
+    migration.fill(apps, None)
+    for key, boundaries in before.items():
+        for held in boundaries:
+            assert held_boundary(uuid.UUID(key), held.boundary) == held
+    assert before[agent.run_id][1].result["text"] == "by an agent"
+
+
+@pytest.mark.rule("M5", "M8")
+def test_a_restored_run_brings_back_what_its_project_never_had(service: Service) -> None:
+    run_id = started(service)
+    held = held_boundary(uuid.UUID(run_id), 2)
+    [dependency] = held.dependencies
+    elsewhere = replace(service, caller=caller_in(create_project(name="elsewhere", now=clock.now())))
+    kept = [ArtifactData(dependency.artifact_id, dependency.digest, {"n": 1})]
+    made = restored(elsewhere, run_id, 2, artifacts=kept)
+    assert elsewhere.run(made)["project"] == "elsewhere"
+    assert service.call("get_run", runId=made)["error"]["code"] == "NOT_FOUND"
+    refused = elsewhere.operate("resume_run", runId=made, expectedRevision=1)
+    [difference] = refused["error"]["details"]["differences"]
+    assert (difference["change"], difference["now"], difference["restorable"]) == ("removed", {"removed": True}, True)
+    # A fork of it can bring the same back.
+    fork = elsewhere.operate("fork_run", runId=made, boundary=2)["run"]
+    accepted = elsewhere.operate("resume_run", runId=fork["runId"], expectedRevision=1, scope="artifacts")
+    assert accepted["receipt"]["status"] == "accepted", accepted
+    there = elsewhere.call("get_artifact", artifactId=dependency.artifact_id)["artifact"]
+    assert (there["revision"], there["data"], there["runId"]) == (1, {"n": 1}, fork["runId"])
+    assert service.call("get_artifact", artifactId=dependency.artifact_id)["artifact"]["runId"] == run_id
+    # Without the data nothing can be brought back, and it is said.
+    bare = restored(replace(elsewhere, caller=caller_in(create_project(name="bare", now=clock.now()))), run_id, 2)
+    row = Run.objects.select_related("project").get(pk=bare)
+    nowhere = replace(service, caller=caller_in(row.project))
+    refused = nowhere.operate("resume_run", runId=bare, expectedRevision=1, scope="artifacts")
+    assert "its Mirror brought none" in refused["error"]["details"]["differences"][0]["because"]
+
+
+@pytest.mark.rule("M7", "R14")
+@pytest.mark.parametrize("boundary", [0, 2])
+def test_a_restored_run_whose_release_is_not_to_be_had_is_not_resumed(service: Service, boundary: int) -> None:
+    held = held_boundary(uuid.UUID(started(service)), boundary)
+    made = restored(service, "", boundary, held=replace(held, release_digest="0" * 64))
+    refused = service.operate("resume_run", runId=made, expectedRevision=1)
+    assert refused["error"]["code"] == "RELEASE_UNAVAILABLE" and refused["receipt"]["status"] == "rejected"
+    assert service.run(made)["status"] == "paused"
