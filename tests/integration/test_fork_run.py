@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from apps.core import clock
 from apps.core.caller import Source
@@ -188,3 +190,54 @@ def test_a_fork_stands_without_its_source(service: Service, settings: Any) -> No
     service.reopen()
     assert remove_old_runs(now=clock.now()) == 1
     assert service.call("get_run", runId=made["runId"])["error"]["code"] == "NOT_FOUND"
+
+
+ACTS = st.fixed_dictionaries(
+    {
+        "ending": st.sampled_from(["again", "again", "other", "ask", "confirm", "leave", "done"]),
+        "failures": st.sampled_from([0, 0, 0, 1]),
+        "artifact": st.sampled_from([None, {"n": 1}, {"n": 2}]),
+    }
+)
+COLUMNS = ("stage", "step", "visit", "outcome", "boundary", "result", "state__data")
+
+
+def ended(service: Service, run_id: str) -> dict[str, Any]:
+    """The Run once it is over; whatever it asks is answered with yes."""
+    service.work()
+    while (run := service.run(run_id))["status"] == "waiting":
+        pending = run["pendingAction"]
+        answer: Any = {"isConfirmed": True}
+        if pending["kind"] == "questions":
+            answer = [{"questionId": "q", "isSkipped": False, "answer": "yes"}]
+        service.operate("answer_ask", runId=run_id, actionId=pending["id"], answer=answer)
+        service.work()
+    return run
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.rule("M9", "R10")
+def test_a_fork_at_any_boundary_does_what_its_source_did_from_there(service: Service) -> None:
+    @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @given(plan=st.lists(ACTS, max_size=5), data=st.data())
+    def check(plan: list[dict[str, Any]], data: st.DataObject) -> None:
+        source = ended(service, service.start(do=plan))
+        of_source = StepAttempt.objects.filter(run_id=source["runId"], boundary__isnull=False).order_by("boundary")
+        boundary = data.draw(st.integers(0, source["boundary"]), label="boundary")
+        made = fork(service, source["runId"], boundary)["run"]
+        # Once more, from a boundary of the fork: as far as it comes back, it is the same again.
+        for _ in range(2):
+            assert resume(service, made, abandonMirror=True)["receipt"]["status"] == "accepted"
+            done = ended(service, made["runId"])
+            same = ("status", "outcome", "boundary", "cursor")
+            assert {name: done.get(name) for name in same} == {name: source.get(name) for name in same}
+            assert done.get("lastError", {}).get("code") == source.get("lastError", {}).get("code")
+            of_fork = StepAttempt.objects.filter(run_id=made["runId"], boundary__isnull=False).order_by("boundary")
+            assert list(of_fork.values_list(*COLUMNS)) == list(
+                of_source.filter(boundary__gt=boundary).values_list(*COLUMNS)
+            )
+            boundary = data.draw(st.integers(boundary, done["boundary"]), label="boundary of the fork")
+            made = fork(service, made["runId"], boundary)["run"]
+        service.operate("cancel_run", runId=made["runId"])
+
+    check()

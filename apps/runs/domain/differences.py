@@ -147,19 +147,19 @@ class StateDifference:
 def diverged(
     boundary: int, artifacts: Sequence[ArtifactDifference], state: StateDifference | None, *, scope: Scope | None
 ) -> LoomError:
-    """``MIRROR_DIVERGED`` with every difference that is in the way (at most 50) and how to go on."""
+    """``MIRROR_DIVERGED`` with every difference (at most 50) and how to go on; ``scope`` did not settle them all."""
     differences: list[ArtifactDifference | StateDifference] = [*artifacts, *([state] if state else [])]
     named = "; ".join(one.in_words() for one in differences[:_NAMED])
     more = f"; and {len(differences) - _NAMED} more" if len(differences) > _NAMED else ""
     wanted = _scope_for(artifacts, state)
-    if scope is None:
-        first = f'Resume with `scope: "{wanted}"` to bring them back as new revisions,'
-    else:
-        first = f'`scope: "{scope}"` does not bring this back: `restorable` and `because` of each difference say why.'
-        first = f'{first} Resume with `scope: "{wanted}"`,' if wanted != scope else f"{first} Put it right yourself,"
+    back = f'Resume with `scope: "{wanted}"` to bring it back as new revisions, or with '
+    if scope in (wanted, "all"):
+        back = f'`scope: "{scope}"` cannot bring all of it back: `because` of a difference says why. Resume with '
+    elif scope is not None:
+        back = f'`scope: "{scope}"` does not cover all of it. {back}'
     message = (
-        f"What this Run depends on at boundary {boundary} has changed: {named}{more}. {first} with "
-        "`abandonMirror: true` to go on with what is there, or leave it paused."
+        f"What this Run depends on at boundary {boundary} has changed: {named}{more}. {back}`abandonMirror: true` to "
+        "go on with what is there; or leave it paused, and put it right yourself."
     )
     details = {
         "boundary": boundary,

@@ -82,7 +82,7 @@ def settle(run: Run, *, scope: Scope | None, abandon: bool, now: dt.datetime) ->
     left = [one for one in found if one not in returning or one.refusal is not None]
     state_returns = state is not None and covers(scope, "state") and state.restorable
     if left or (state is not None and not state_returns):
-        raise diverged(run.boundary, _shown(run, left), None if state_returns else state, scope=scope)
+        raise diverged(run.boundary, _shown(run, found), state, scope=scope)
     if state_returns:
         _bring_state_back(run, now)
     return Settled(_bring_back(run, returning, now), state_returns)
