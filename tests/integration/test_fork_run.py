@@ -18,6 +18,7 @@ from apps.ledger.models import Operation
 from apps.runs.models import Run, StepAttempt
 from apps.runs.services.sweeping import remove_old_runs
 from tests.conftest import Service
+from tests.integration.agent_work import waiting_agent
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -241,3 +242,21 @@ def test_a_fork_at_any_boundary_does_what_its_source_did_from_there(service: Ser
         service.operate("cancel_run", runId=made["runId"])
 
     check()
+
+
+@pytest.mark.rule("M9", "A8")
+def test_a_fork_after_an_agents_step_reads_what_the_agent_said(service: Service) -> None:
+    agent = waiting_agent(service)
+    agent.tool("add", line="noted")
+    agent.complete(outcome="written", text="said by the agent")
+    service.work()
+    source = agent.run()
+    assert source["status"] == "completed", source
+    made = fork(service, source["runId"], 2)["run"]
+    assert resume(service, made, abandonMirror=True)["receipt"]["status"] == "accepted"
+    done = finished(service, made["runId"])
+    assert (done["status"], done["boundary"]) == ("completed", source["boundary"])
+    revisions = service.call("list_artifact_revisions", artifactId=done["results"]["artifactIds"][0])["revisions"]
+    assert [one["runId"] for one in revisions] == [made["runId"], source["runId"]]
+    assert revisions[0]["data"] == revisions[1]["data"]
+    assert revisions[0]["data"]["text"] == "said by the agent"
