@@ -7,7 +7,9 @@ from apps.core.caller import Caller
 from apps.core.endpoints import Endpoint, Kind, Route, register
 from apps.mirrors import contracts
 from apps.mirrors.selectors import mirrors
-from apps.mirrors.services import exporting, inspecting
+from apps.mirrors.services import exporting, inspecting, keeping, restoring
+from apps.mirrors.services.planning import Target
+from apps.runs.selectors.runs import get_run
 
 
 def _list(caller: Caller, query: contracts.ListMirrors) -> contracts.MirrorList:
@@ -29,6 +31,19 @@ def _export(caller: Caller, request: contracts.ExportMirror) -> contracts.Mirror
     held = exporting.find_boundary(project_id=caller.project_id, trace_id=request.trace_id)
     mirror = exporting.export_mirror(caller=caller, held=held, project_id=target, now=clock.now())
     return contracts.MirrorExported(mirror=mirrors.view_of(mirror, request.target_project))
+
+
+def _restore(caller: Caller, request: contracts.RestoreMirror) -> contracts.MirrorRestored:
+    projects = mirrors.projects_of(caller)
+    mirror = mirrors.find_mirror(projects=projects, mirror_id=request.mirror_id)
+    project_id = mirrors.target_project(caller, request.target_project)
+    target = Target(mirror.mirror_id, project_id, request.scope)
+    with keeping.taken_from_storage(mirror.digest) as found:
+        done = restoring.restore_mirror(
+            caller=caller, target=target, found=found, dry_run=request.dry_run, now=clock.now()
+        )
+    run = None if done.run_id is None else get_run(project_id=project_id, run_id=str(done.run_id))
+    return contracts.MirrorRestored(plan=done.plan, applied=done.applied, run=run)
 
 
 LIST = register(
@@ -75,6 +90,25 @@ EXPORT = register(
         handler=_export,
         kind=Kind.IDEMPOTENT,
         route=Route("POST", "/mirrors"),
+        long_running=True,
+    )
+)
+RESTORE = register(
+    Endpoint(
+        name="mirror_restore",
+        title="Restore a Mirror",
+        description=(
+            "Restore Artifacts, Records, the Run, or all of a Mirror into `targetProject`, whole or not at all. `plan` "
+            "says what becomes of each thing; with a `conflict`, or with `dryRun`, nothing is written and `applied` is "
+            "false. The Run is a new one of the same trace, paused at the Mirror's boundary: go on with `resume_run`. "
+            "A Release that came in a Mirror runs once an operator trusts it. Repeating a restore changes nothing."
+        ),
+        input=contracts.RestoreMirror,
+        output=contracts.MirrorRestored,
+        handler=_restore,
+        kind=Kind.IDEMPOTENT,
+        route=Route("POST", "/mirrors/{mirrorId}/restore"),
+        destructive=True,
         long_running=True,
     )
 )

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import json
 import uuid
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -17,48 +14,12 @@ from apps.access.services.credentials import create_credential, grant_mirror_wri
 from apps.access.services.projects import create_project
 from apps.core import clock
 from apps.core.caller import Source
-from apps.mirrors import storage
 from apps.mirrors.models import Mirror
 from tests.conftest import Service, caller_in
+from tests.integration.mirror_work import RICH, export, file_of, lines_of, mirrors_folder
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-RICH = [
-    {"ending": "again", "artifact": {"n": 1}, "record": "first"},
-    {"ending": "again", "artifact": {"n": 2.5, "t": "α"}, "failures": 1},
-    {"ending": "ask"},
-]
-
-
-@pytest.fixture(autouse=True)
-def mirrors_folder(settings: Any, tmp_path: Path) -> Path:
-    folder = tmp_path / "mirrors"
-    settings.STORAGES = {
-        **settings.STORAGES,
-        "mirrors": {**settings.STORAGES["mirrors"], "OPTIONS": {"location": folder, "base_url": None}},
-    }
-    return folder
-
-
-def file_of(mirror: dict[str, Any]) -> bytes:
-    digest = Mirror.objects.get(mirror_id=mirror["mirrorId"]).digest
-    with storage.opened(digest) as (file, _):
-        return file.read()
-
-
-def lines_of(mirror: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    with zipfile.ZipFile(io.BytesIO(file_of(mirror))) as archive:
-        return {
-            name.removesuffix(".jsonl"): [json.loads(line) for line in archive.read(name).splitlines()]
-            for name in archive.namelist()
-            if name.endswith(".jsonl")
-        }
-
-
-def export(service: Service, run: dict[str, Any], target: str = "trials") -> dict[str, Any]:
-    result = service.call("mirror_export", traceId=run["traceId"], targetProject=target)
-    assert "error" not in result, result
-    return result["mirror"]
+__all__ = ["mirrors_folder"]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("mirrors_folder")]
 
 
 @pytest.mark.rule("M1", "M4")

@@ -70,7 +70,12 @@ def trust_release(*, digest: str) -> selectors.StoredRelease:
     """Allow a Release's Code to run.  ``NOT_FOUND`` when there is none; trusting it again changes nothing."""
     with transaction.atomic():
         Release.objects.filter(pk=digest).update(trusted=True)
-        stored = selectors.stored_release(digest)
+    return kept_release(digest=digest)
+
+
+def kept_release(*, digest: str) -> selectors.StoredRelease:
+    """The Release of this digest, trusted or not, with its files.  ``NOT_FOUND`` when there is none."""
+    stored = selectors.stored_release(digest)
     if stored is None:
         raise LoomError(ErrorCode.NOT_FOUND, f"There is no Release {digest} in this ledger.")
     return stored
