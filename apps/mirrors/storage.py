@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, cast
@@ -54,7 +55,10 @@ def opened(digest: str) -> Iterator[tuple[BinaryIO, int]]:
 
 def stored_digests() -> Iterator[str]:
     """The digest of every file that lies there."""
-    folders, _ = storage().listdir("")
+    try:
+        folders, _ = storage().listdir("")
+    except FileNotFoundError:
+        return
     for folder in sorted(folders):
         for name in sorted(storage().listdir(folder)[1]):
             digest = name.removesuffix(".zip")
@@ -65,3 +69,8 @@ def stored_digests() -> Iterator[str]:
 def discard(digest: str) -> None:
     """Remove the file; it is no error when it is gone."""
     storage().delete(name_of(digest))
+
+
+def age_of(digest: str, now: dt.datetime) -> dt.timedelta:
+    """How long ago the file was written."""
+    return now - storage().get_modified_time(name_of(digest))

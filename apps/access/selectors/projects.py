@@ -34,6 +34,11 @@ def project_named(name: str) -> Project:
     return project
 
 
+def all_projects() -> list[Project]:
+    """Every Project, by name."""
+    return list(Project.objects.order_by("name"))
+
+
 def mirror_projects(*, project_id: uuid.UUID, credential_id: uuid.UUID | None) -> list[Project]:
     """The home Project and those that the credential may write Mirrors into, by name (N1, M2)."""
     mine = Q(pk=project_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterator, Mapping
+from itertools import groupby
 
 from apps.access.selectors.projects import mirror_projects
 from apps.core import clock, cursors
@@ -69,9 +70,11 @@ def list_mirrors(*, projects: Mapping[uuid.UUID, str], query: ListMirrors) -> Mi
     )
 
 
-def every_mirror() -> Iterator[Mirror]:
-    """All Mirrors of all Projects, oldest first."""
-    return Mirror.objects.select_related("project").order_by("id").iterator(chunk_size=100)
+def every_digest() -> Iterator[tuple[str, list[str]]]:
+    """The digest of every file that some Project's Mirror has, with the ids of those Mirrors."""
+    rows = Mirror.objects.order_by("digest", "id").values_list("digest", "mirror_id").iterator(chunk_size=200)
+    for digest, same in groupby(rows, key=lambda row: row[0]):
+        yield digest, [str(mirror_id) for _, mirror_id in same]
 
 
 def known_digests(digests: Collection[str]) -> set[str]:

@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 
 from apps.access.domain.entries import CREDENTIAL_SOURCES, MCP_ENTRIES, REST_ENTRY
 from apps.access.selectors.projects import project_named
-from apps.access.services.credentials import create_credential
+from apps.access.services.credentials import create_credential, grant_mirror_writes
 from apps.access.services.projects import DEFAULT_PROJECT
 from apps.core import clock, json_text
 from apps.core.caller import Source
@@ -42,11 +42,19 @@ class Command(LoomsvcCommand):
         )
         parser.add_argument("--label", metavar="TEXT", required=True, type=_label, help="What it is for.")
         parser.add_argument("--expires-days", metavar="N", type=_days, help="It ends by itself after N days.")
+        parser.add_argument(
+            "--mirror-writes",
+            metavar="NAME",
+            nargs="+",
+            default=[],
+            help="Further Projects into which it may write Mirrors, and whose Mirrors it sees.",
+        )
         parser.add_argument("--json", action="store_true", help="Print one JSON object.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         now, source, days = clock.now(), Source(options["source"]), options["expires_days"]
         project = project_named(options["project"])
+        further = [project_named(name) for name in options["mirror_writes"]]
         credential, text = create_credential(
             project=project,
             source=source,
@@ -54,6 +62,8 @@ class Command(LoomsvcCommand):
             now=now,
             expires_at=now + dt.timedelta(days=days) if days else None,
         )
+        if further:
+            grant_mirror_writes(public_id=credential.public_id, projects=further)
         expires = clock.to_wire(credential.expires_at) if credential.expires_at else None
         if options["json"]:
             body = {
@@ -62,6 +72,7 @@ class Command(LoomsvcCommand):
                 "source": source.value,
                 "label": credential.label,
                 "expiresAt": expires,
+                "mirrorProjects": sorted(one.name for one in further),
                 "token": text,
             }
             self.stdout.write(json_text.dumps(body))

@@ -10,7 +10,7 @@ from apps.access.selectors.projects import credentials
 from apps.core import clock, json_text
 from apps.core.commands import LoomsvcCommand
 
-_HEADINGS = ("PUBLIC ID", "PROJECT", "SOURCE", "STATUS", "LAST USED", "EXPIRES", "LABEL")
+_HEADINGS = ("PUBLIC ID", "PROJECT", "SOURCE", "STATUS", "LAST USED", "EXPIRES", "LABEL", "MIRRORS INTO")
 
 
 def _status(credential: Credential, now: dt.datetime) -> str:
@@ -21,6 +21,10 @@ def _status(credential: Credential, now: dt.datetime) -> str:
 
 def _wire(moment: dt.datetime | None) -> str | None:
     return clock.to_wire(moment) if moment else None
+
+
+def _cell(value: str | list[str] | None) -> str:
+    return (", ".join(value) if isinstance(value, list) else value) or "-"
 
 
 class Command(LoomsvcCommand):
@@ -40,13 +44,14 @@ class Command(LoomsvcCommand):
                 "lastUsedAt": _wire(credential.last_used_at),
                 "expiresAt": _wire(credential.expires_at),
                 "label": credential.label,
+                "mirrorProjects": sorted(project.name for project in credential.mirror_projects.all()),
             }
             for credential in credentials()
         ]
         if options["json"]:
             self.stdout.write(json_text.dumps(rows))
         elif rows:
-            table = [_HEADINGS, *(tuple(value or "-" for value in row.values()) for row in rows)]
+            table = [_HEADINGS, *(tuple(_cell(value) for value in row.values()) for row in rows)]
             widths = [max(map(len, column)) for column in zip(*table, strict=True)]
             for line in table:
                 cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
