@@ -10,7 +10,7 @@ from apps.access.selectors.projects import credentials
 from apps.core import clock, json_text
 from apps.core.commands import LoomsvcCommand
 
-_HEADINGS = ("PUBLIC ID", "PROJECT", "SOURCE", "STATUS", "LAST USED", "EXPIRES", "LABEL", "MIRRORS INTO")
+_HEADINGS = ("PUBLIC ID", "PROJECT", "SOURCE", "STATUS", "LAST USED", "EXPIRES", "MIRRORS INTO", "LABEL")
 
 
 def _status(credential: Credential, now: dt.datetime) -> str:
@@ -43,8 +43,8 @@ class Command(LoomsvcCommand):
                 "status": _status(credential, now),
                 "lastUsedAt": _wire(credential.last_used_at),
                 "expiresAt": _wire(credential.expires_at),
-                "label": credential.label,
                 "mirrorProjects": sorted(project.name for project in credential.mirror_projects.all()),
+                "label": credential.label,
             }
             for credential in credentials()
         ]
