@@ -15,6 +15,10 @@ from urllib.parse import urlsplit
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 
 
+#: Provider keys are encrypted with no less than this many characters.
+SHORTEST_KEY_SECRET = 32
+
+
 def names(variable: str, *, default: list[str]) -> list[str]:
     """A comma-separated list from the environment."""
     found = [name.strip() for name in os.environ.get(variable, "").split(",") if name.strip()]
@@ -106,6 +110,16 @@ class Settings:
     session_seconds: float
     #: How long a form may stay open in an MCP client before its call gives up waiting.
     form_seconds: float
+    #: Where people reach the service, without a slash at the end; blank: where ``loomsvc up`` listens.
+    public_url: str = ""
+    #: What encrypts provider keys, newest first; none: a file in the data folder of an embedded service.
+    key_secrets: tuple[str, ...] = ()
+    #: Background agents of a Project that may be queued or running at once (K24).
+    agents_open: int = 20
+    #: Background agents that a Project may start within a minute (K24).
+    agents_per_minute: int = 60
+    #: Background agents that run at once, of all Projects together; Runs have the other worker threads.
+    agents_running: int = 2
     #: The file that names providers and models; without it there is `offline` (B6).
     models_file: Path | None = None
     #: What the `offline` model plays, beyond what Looms bring along.
@@ -124,12 +138,27 @@ class Settings:
         return self.data_dir / "mirrors"
 
 
+def _public_url(variable: str) -> str:
+    text = os.environ.get(variable, "").strip().rstrip("/")
+    if text and not text.startswith(("http://", "https://")):
+        raise ValueError(f"{variable}={text!r} is no address; it starts with https:// or http://")
+    return text
+
+
+def _key_secrets(variable: str) -> tuple[str, ...]:
+    found = tuple(names(variable, default=[]))
+    if any(len(secret) < SHORTEST_KEY_SECRET for secret in found):
+        raise ValueError(f"{variable}: each secret needs at least {SHORTEST_KEY_SECRET} characters")
+    return found
+
+
 def from_environment() -> Settings:
     """Read the environment; raises ``ValueError`` naming the variable that is wrong."""
     paths = tuple(Path(path).absolute() for path in os.environ.get("LOOM_PATHS", "").split(os.pathsep) if path)
     for path in paths:
         if not path.is_dir():
             raise ValueError(f"LOOM_PATHS names {path}, which is no folder")
+    threads = int(number("LOOMSVC_THREADS", 4, least=1))
     return Settings(
         data_dir=Path(os.environ.get("LOOMSVC_DATA", ".loomsvc")).absolute(),
         loom_paths=paths,
@@ -138,12 +167,17 @@ def from_environment() -> Settings:
         pending_seconds=number("LOOMSVC_PENDING_SECONDS", 30, least=1),
         retention_days=number("LOOMSVC_RETENTION_DAYS", 0, least=0),
         fair_share=int(number("LOOMSVC_FAIR_SHARE", 50, least=1)),
-        threads=int(number("LOOMSVC_THREADS", 4, least=1)),
+        threads=threads,
         max_value_bytes=int(number("LOOMSVC_MAX_VALUE_BYTES", 1024 * 1024, least=1024)),
         mirror_bytes=int(number("LOOMSVC_MIRROR_BYTES", 256 * 1024 * 1024, least=1024 * 1024)),
         session_idle_seconds=number("LOOMSVC_SESSION_IDLE_SECONDS", 7 * 86400, least=60),
         session_seconds=number("LOOMSVC_SESSION_SECONDS", 30 * 86400, least=60),
         form_seconds=number("LOOMSVC_FORM_SECONDS", 3600, least=1),
+        public_url=_public_url("LOOMSVC_PUBLIC_URL"),
+        key_secrets=_key_secrets("LOOMSVC_KEY_SECRETS"),
+        agents_open=int(number("LOOMSVC_AGENTS_OPEN", 20, least=1)),
+        agents_per_minute=int(number("LOOMSVC_AGENTS_PER_MINUTE", 60, least=1)),
+        agents_running=int(number("LOOMSVC_AGENTS_RUNNING", max(1, threads // 2), least=1)),
         models_file=file("LOOMSVC_MODELS"),
         offline_script_file=file("LOOMSVC_OFFLINE_SCRIPT"),
         searxng_url=web_address("LOOMSVC_SEARXNG_URL"),

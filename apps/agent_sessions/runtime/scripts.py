@@ -7,7 +7,7 @@ for the input.  Without a script the output is derived from the schema and the i
 
 from __future__ import annotations
 
-import importlib.resources
+import importlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -92,7 +92,8 @@ def read_script_file(path: Path) -> Mapping[str, Script]:
 
 def shipped_script(loom: LoadedLoom, agent_id: str) -> Script | None:
     """What the Loom's own ``offline.yaml`` plays as one of its agents.  Raises :class:`ScriptInvalid`."""
-    file = importlib.resources.files(loom.package) / SCRIPT_FILE
+    # Not importlib.resources: a Loom's folder is a package without a loader, which it cannot read.
+    file = Path(next(iter(importlib.import_module(loom.package).__path__))) / SCRIPT_FILE
     if not file.is_file():
         return None
     return read_scripts(file.read_text(encoding="utf-8"), SCRIPT_FILE).get(agent_id)

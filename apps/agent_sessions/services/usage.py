@@ -1,0 +1,29 @@
+"""What Projects used of models, counted once for each session or Agent Step, when it ended (B3, B8)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+
+from django.db.models import F
+
+from apps.agent_sessions.models import ModelUsage
+from apps.agent_sessions.runtime.ended import Usage
+from apps.core.ids import new_id
+
+
+def count_usage(*, project_id: uuid.UUID, model: str, usage: Usage, now: dt.datetime, sessions: int = 1) -> None:
+    """Add ``usage`` to the day's; part of the transaction in which what used it ends."""
+    day = now.astimezone(dt.UTC).date()
+    rows = ModelUsage.objects.filter(day=day, project_id=project_id, model=model)
+    added = {
+        "sessions": F("sessions") + sessions,
+        "requests": F("requests") + usage.requests,
+        "input_tokens": F("input_tokens") + usage.input_tokens,
+        "output_tokens": F("output_tokens") + usage.output_tokens,
+        "tool_calls": F("tool_calls") + usage.tool_calls,
+    }
+    if not rows.update(**added):
+        row = ModelUsage(id=new_id(), project_id=project_id, model=model, day=day)
+        ModelUsage.objects.bulk_create([row], ignore_conflicts=True)
+        rows.update(**added)
