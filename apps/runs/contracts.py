@@ -82,6 +82,16 @@ class RestoredFrom(Contract):
     boundary: int
 
 
+class UsageView(Contract):
+    """What models of the service used so far; a request counts once it went out."""
+
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    total_tokens: int
+    tool_calls: int
+
+
 class RunView(Contract):
     """A Run as it stands (R1, R2)."""
 
@@ -101,7 +111,7 @@ class RunView(Contract):
     outcome: str | None = None
     last_error: LastError | None = None
     results: ResultIds
-    usage: dict[str, int] | None = None
+    usage: UsageView | None = None
     origin: Origin | None
     restored_from: RestoredFrom | None = None
     boundary: int
@@ -264,6 +274,7 @@ class AttemptView(Contract):
     reads: list[dict[str, Any]]
     writes: list[dict[str, Any]]
     log: list[dict[str, str]]
+    usage: UsageView | None = None
     queued_at: str | None = None
     started_at: str | None = None
     ended_at: str

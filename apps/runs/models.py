@@ -50,6 +50,9 @@ class Run(models.Model):
     restored_from = JsonTextField(null=True)
     #: The Mirror it was restored from: there is one such Run in a Project (M5).
     mirror_id = models.UUIDField(null=True)
+    #: What models of the service used for it (B8): as the view shows it, and of that what the running Step used.
+    usage = JsonTextField(null=True)
+    step_usage = JsonTextField(null=True)
     boundary = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
@@ -196,6 +199,7 @@ class StepAttempt(models.Model):
     #: What landed with it: ``{artifactId, revision, loomName, stageName, removed?}`` and ``{recordId}``.
     writes = JsonTextField(default=list)
     log = JsonTextField(default=list)
+    usage = JsonTextField(null=True)
     worker = models.CharField(max_length=100)
     queued_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)

@@ -278,9 +278,7 @@ def test_what_an_agent_holds_opens_its_own_task_and_no_other_door(up: Up, folder
 
 
 @pytest.mark.rule("N8", "R15")
-def test_only_an_entry_with_somebody_who_reasons_takes_a_loom_with_agent_steps(up: Up, folders: Path) -> None:
-    given = {"wish": "Little.", "folder": str(folders)}
-
+def test_every_entry_says_who_reasons_there(up: Up) -> None:
     async def agent(client: Client) -> None:
         service = (await client.call("status"))["service"]
         assert (service["ready"], service["agentExecutor"], service["source"]) == (True, "mcp_client", "agent_ide")
@@ -288,14 +286,8 @@ def test_only_an_entry_with_somebody_who_reasons_takes_a_loom_with_agent_steps(u
 
     async def command(client: Client) -> None:
         service = (await client.call("status"))["service"]
-        assert (service["ready"], service["agentExecutor"]) == (False, "service_model")
-        refused = await client.operate("run", loomName="intent", input=given)
-        assert (refused["error"]["code"], refused["receipt"]["status"]) == ("UNAVAILABLE", "rejected")
-        assert refused["error"]["message"] == service["notReadyBecause"]
-        for told in ("need a model of the service", "none is configured", "/mcp"):
-            assert told in refused["error"]["message"]
-        assert "run" not in refused
-        # A Loom of Code Steps runs there all the same.
+        assert (service["ready"], service["agentExecutor"]) == (True, "service_model")
+        # A Loom of Code Steps runs there as well.
         assert (await client.at_rest(await client.start("capture", {"text": "hello"})))["status"] == "completed"
 
     drive(*entry(up), agent)

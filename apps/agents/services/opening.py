@@ -12,6 +12,7 @@ from apps.agents.services.closing import cancel_open_call
 from apps.core.database import database_time_after
 from apps.core.ids import new_id
 from apps.ledger.services.events import NewEvent
+from apps.looms.domain.graph import LoomGraph
 from apps.runs.services.agent_steps import hold_leased, wait_for_agent
 from apps.runs.services.leasing import Leased
 
@@ -19,7 +20,7 @@ from apps.runs.services.leasing import Leased
 class ExternalAgents:
     """The executor of Runs whose Agent Steps an MCP client carries out."""
 
-    def not_ready_because(self, project_id: uuid.UUID) -> str | None:
+    def not_ready_because(self, project_id: uuid.UUID, graph: LoomGraph | None) -> str | None:
         """It needs nothing configured: agents come by themselves."""
         return None
 

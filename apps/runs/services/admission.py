@@ -98,6 +98,6 @@ def _admit(caller: Caller, request: RunLoom, loom: LoadedLoom, now: dt.datetime)
 def _require_executor(caller: Caller, graph: LoomGraph) -> None:
     steps = (step for stage in graph.stages.values() for step in stage.steps.values())
     if any(isinstance(step, AgentStepSpec) for step in steps):
-        reason = not_ready_because(caller.agent_executor, caller.project_id)
+        reason = not_ready_because(caller.agent_executor, caller.project_id, graph)
         if reason is not None:
             raise LoomError(ErrorCode.UNAVAILABLE, reason)

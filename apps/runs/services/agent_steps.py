@@ -90,6 +90,11 @@ def hold_leased(leased: Leased) -> Held | None:
     return None if run is None else Held(run)
 
 
+def is_still_leased(leased: Leased) -> bool:
+    """Whether the lease is the worker's still; nothing is locked."""
+    return bool(_leased_rows(leased).exists())
+
+
 def hold_waiting(run_id: uuid.UUID) -> Held | None:
     """The Run while it waits for an agent; ``None`` when it does not, or is gone."""
     run = lock_first(Run.objects.select_related("state").filter(pk=run_id))

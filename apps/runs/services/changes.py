@@ -251,11 +251,13 @@ def record_attempt(
         reads=list(reads),
         writes=list(writes),
         log=list(log),
+        usage=run.step_usage,
         worker=run.lease_owner,
         queued_at=run.queued_at,
         started_at=run.segment_started_at,
         ended_at=moment(run, now),
     )
+    run.step_usage = None
     run.step_seq += 1
 
 

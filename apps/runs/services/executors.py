@@ -9,17 +9,21 @@ from typing import Protocol
 from apps.core.caller import AgentExecutor as ExecutorKind
 from apps.core.errors import ErrorCode, LoomError
 from apps.ledger.services.events import NewEvent
+from apps.looms.domain.graph import LoomGraph
 from apps.runs.services.leasing import Leased
 
 
 class AgentExecutor(Protocol):
     """One way of carrying out Agent Steps; registered when Django starts."""
 
-    def not_ready_because(self, project_id: uuid.UUID) -> str | None:
-        """What an operator has to configure first, or ``None`` when it is ready."""
+    def not_ready_because(self, project_id: uuid.UUID, graph: LoomGraph | None) -> str | None:
+        """What an operator has to configure first, or ``None`` when it is ready; for the Agent Steps of ``graph``,
+        or without one for what any Loom needs."""
 
     def open_call(self, leased: Leased, *, now: dt.datetime) -> None:
-        """Open the Agent Step that is due in a ``Leased`` Run, under its fence."""
+        """Open the Agent Step that is due in a ``Leased`` Run, under its fence; a model's is carried out at once.
+
+        ``UNAVAILABLE`` before anything was begun pauses the Run."""
 
     def cancel_call(self, run_id: uuid.UUID, *, now: dt.datetime) -> list[NewEvent]:
         """The Run, locked, is being cancelled: take its open call from whoever has it; what that came to."""
@@ -55,10 +59,10 @@ def not_ready_message(kind: ExecutorKind, reason: str | None) -> str:
     )
 
 
-def not_ready_because(kind: ExecutorKind, project_id: uuid.UUID) -> str | None:
-    """Why Agent Steps cannot run under ``kind`` in a Project, or ``None``."""
+def not_ready_because(kind: ExecutorKind, project_id: uuid.UUID, graph: LoomGraph | None = None) -> str | None:
+    """Why Agent Steps (those of ``graph``) cannot run under ``kind`` in a Project, or ``None`` (R15)."""
     executor = _executors.get(kind)
     if executor is None:
         return not_ready_message(kind, None)
-    reason = executor.not_ready_because(project_id)
+    reason = executor.not_ready_because(project_id, graph)
     return None if reason is None else not_ready_message(kind, reason)
