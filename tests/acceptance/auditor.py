@@ -13,7 +13,8 @@ import psycopg
 _AGENT_EVENTS = """
     SELECT run_id, seq, type, data::json->>'callId' AS call_id, data::json->>'toolCallId' AS tool_call_id,
         data::json->>'closedAs' AS how, data::json->>'status' AS status
-    FROM ledger_event WHERE type LIKE 'AgentCall%%' OR type LIKE 'ToolCall%%'"""
+    FROM ledger_event WHERE (type LIKE 'AgentCall%%' OR type LIKE 'ToolCall%%')
+        AND run_id IN (SELECT id FROM runs_run WHERE agent_executor = 'mcp_client')"""
 
 #: Each statement finds what must not be.
 FORBIDDEN = {
@@ -90,6 +91,12 @@ FORBIDDEN = {
             FROM ({_AGENT_EVENTS}) s GROUP BY 1, 2) e ON e.run_id = c.run_id AND e.call_id = c.id::text
         WHERE e.opened IS DISTINCT FROM 1 OR e.claimed <> (c.claim_digest <> '')::int
             OR e.closed <> (c.closed_as <> '')::int OR e.how IS DISTINCT FROM nullif(c.closed_as, '')""",
+    "usage of a Run that is not its attempts'": """
+        SELECT r.id, r.usage, a.requests FROM runs_run r LEFT JOIN (
+            SELECT run_id, sum((usage::json->>'requests')::int) AS requests FROM runs_stepattempt GROUP BY 1) a
+            ON a.run_id = r.id
+        WHERE r.status IN ('completed', 'failed', 'cancelled')
+            AND coalesce((r.usage::json->>'requests')::int, 0) <> coalesce(a.requests, 0)""",
     "an agent event of no call": f"""
         SELECT e.run_id, e.seq FROM ({_AGENT_EVENTS}) e WHERE NOT EXISTS (
             SELECT 1 FROM agents_agentcall c WHERE c.run_id = e.run_id AND c.id::text = e.call_id)""",

@@ -33,7 +33,7 @@ from apps.runs.domain.advancing import check_outcome, step_of
 from apps.runs.domain.facts import RunError
 from apps.runs.domain.statuses import EventType, RunErrorCode
 from apps.runs.services import model_steps
-from apps.runs.services.agent_steps import hold_leased, is_still_leased, note
+from apps.runs.services.agent_steps import Held, hold_leased, is_still_leased, note
 from apps.runs.services.changes import log_json, reads_json
 from apps.runs.services.executing import LedgerReader, off_the_loop
 from apps.runs.services.leasing import Leased
@@ -134,6 +134,7 @@ class _Step:
     state: Any = None
     reads: list[dict[str, Any]] = field(default_factory=list)
     tool_calls: int = 0
+    usage: Usage = field(default_factory=Usage)
 
     @classmethod
     def of(cls, leased: Leased) -> _Step:
@@ -198,27 +199,31 @@ class _Step:
         return True
 
     def _goes_out(self) -> bool:
-        """Whether the Run is still ours; if so, a lost worker must not send the request again."""
+        """Whether the Run is still ours; if so, the request counts, and a lost worker must not send it again."""
         with transaction.atomic():
             held = hold_leased(self.leased)
             if held is not None:
                 model_steps.require_no_repetition(held)
+                self._count(held, self.usage.plus(requests=1))
         # Nothing of the ledger is held while a model thinks, a connection neither.
         connection.close()
         return held is not None
 
     def _report(self, usage: Usage) -> None:
+        self.usage = usage
+
         def land() -> None:
             held = hold_leased(self.leased)
-            if held is None:
-                return
-            added = model_steps.note_usage(held, _camel(usage), now=clock.now())
-            delta = Usage(added["requests"], added["inputTokens"], added["outputTokens"], added["toolCalls"])
-            count_usage(
-                project_id=self.leased.project_id, model=self.model.id, usage=delta, now=clock.now(), sessions=0
-            )
+            if held is not None:
+                self._count(held, usage)
 
         _surely(land)
+
+    def _count(self, held: Held, usage: Usage) -> None:
+        """What is new in ``usage``, on the Run and in the day's: a request that never went out is taken back."""
+        added = model_steps.note_usage(held, _camel(usage), now=clock.now())
+        delta = Usage(added["requests"], added["inputTokens"], added["outputTokens"], added["toolCalls"])
+        count_usage(project_id=self.leased.project_id, model=self.model.id, usage=delta, now=clock.now(), sessions=0)
 
     def _land(self, ended: Succeeded | Failed) -> None:
         def land() -> None:
