@@ -80,3 +80,60 @@ def lock_name(*parts: str | uuid.UUID) -> None:
         return
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", ["/".join(map(str, parts))])
+
+
+def is_embedded_ledger() -> bool:
+    """Whether the ledger is a file of this machine."""
+    return connection.vendor != "postgresql"
+
+
+def database_time() -> dt.datetime:
+    """The database's present time, as a value."""
+    is_file = is_embedded_ledger()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT STRFTIME('%Y-%m-%dT%H:%M:%f+00:00', 'NOW')" if is_file else "SELECT CLOCK_TIMESTAMP()")
+        (now,) = cursor.fetchone()
+    return dt.datetime.fromisoformat(now) if is_file else now
+
+
+#: Setting → what it has to be, and what it means otherwise.
+_SOUND_SQLITE = {
+    "journal_mode": ("wal", "readers wait for writers"),
+    "synchronous": ("2", "a power loss may take what was acknowledged"),
+    "foreign_keys": ("1", "rows may point to nothing"),
+}
+_SOUND_POSTGRESQL = {
+    "fsync": ("on", "a power loss may damage the ledger"),
+    "full_page_writes": ("on", "a power loss may damage the ledger"),
+    "synchronous_commit": ("on", "a power loss may take what was acknowledged"),
+    "server_encoding": ("UTF8", "texts cannot be kept as they are"),
+    "default_transaction_isolation": ("read committed", "writes may fail that others would retry"),
+}
+
+
+def unsound_settings() -> list[tuple[str, str]]:
+    """What the database is set to that a ledger should not have: a sentence and its cure each."""
+    is_file = is_embedded_ledger()
+    expected = _SOUND_SQLITE if is_file else _SOUND_POSTGRESQL
+    found: list[tuple[str, str]] = []
+    with connection.cursor() as cursor:
+        for name, (sound, meaning) in expected.items():
+            cursor.execute(f"PRAGMA {name}" if is_file else f"SHOW {name}")
+            (value,) = cursor.fetchone()
+            if str(value) != sound:
+                cure = "Set nothing of it in DATABASE_URL." if is_file else f"Set it to {sound} in PostgreSQL."
+                found.append((f"The database's {name} is {value}, so {meaning}.", cure))
+    return found
+
+
+def missing_triggers(names: Iterable[str]) -> list[str]:
+    """Those of ``names`` that are no triggers of this database."""
+    sql = (
+        "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        if is_embedded_ledger()
+        else "SELECT tgname FROM pg_trigger WHERE tgenabled <> 'D'"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        present = {name for (name,) in cursor.fetchall()}
+    return [name for name in names if name not in present]

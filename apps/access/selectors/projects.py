@@ -57,3 +57,8 @@ def credentials(*, project: Project | None = None) -> list[Credential]:
 def credential(credential_id: uuid.UUID) -> Credential | None:
     """The credential with this internal id."""
     return Credential.objects.filter(pk=credential_id).first()
+
+
+def all_projects(*, most: int) -> list[Project]:
+    """The first ``most`` Projects by name."""
+    return list(Project.objects.order_by("name")[:most])

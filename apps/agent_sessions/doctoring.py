@@ -1,0 +1,64 @@
+"""What agent_sessions has to say to `loomsvc doctor`: models, who gets which, keys, and the web search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apps.agent_sessions.models import ProviderKey
+from apps.agent_sessions.runtime.models import Catalogue, ModelsInvalid, catalogue
+from apps.agent_sessions.runtime.scripts import ScriptInvalid
+from apps.core import conf
+from apps.core.findings import Finding, ok, problem, register_check, warning
+
+
+def check_models() -> Iterator[Finding]:
+    """The files can be read; which model an Agent Step gets."""
+    try:
+        known = catalogue()
+    except (ModelsInvalid, ScriptInvalid) as error:
+        yield problem(f"The models cannot be read: {error}", "Correct the file, then start the service again.")
+        return
+    yield ok(f"Models: {', '.join(known.models)}")
+    named = {**{f"role {role}": model for role, model in known.roles.items()}, **known.agents}
+    yield ok(
+        "Agent Steps get: " + ", ".join(f"{who}: {model}" for who, model in [*named.items(), ("others", known.default)])
+    )
+
+
+def check_keys() -> Iterator[Finding]:
+    """Every model that Agent Steps get has its provider's key; keys themselves are never shown."""
+    try:
+        known = catalogue()
+    except (ModelsInvalid, ScriptInvalid):
+        return
+    kept: dict[str, list[str]] = {}
+    for name, project in ProviderKey.objects.order_by("project__name").values_list("provider", "project__name"):
+        kept.setdefault(name, []).append(project)
+    used = _providers_in_use(known)
+    for provider in known.providers():
+        if not provider.needs_key:
+            continue
+        if projects := kept.get(provider.id):
+            yield ok(f"Key for {provider.id} in Project {', '.join(projects)}")
+        elif provider.id in used:
+            yield warning(
+                f"Agent Steps get a model of {provider.id}, and no Project has a key for it.",
+                "Enter one at the setup_url that list_models shows.",
+            )
+        else:
+            yield ok(f"No key for {provider.id}, which no Agent Step gets")
+
+
+def _providers_in_use(known: Catalogue) -> set[str]:
+    return {known.models[one].provider for one in (known.default, *known.roles.values(), *known.agents.values())}
+
+
+def check_web_search() -> Iterator[Finding]:
+    """Whether there is one; it is not asked anything."""
+    address = conf.settings().searxng_url
+    yield ok(f"Searches of the web go to {address}" if address else "Searches are of the ledger only")
+
+
+register_check("models", check_models)
+register_check("models", check_keys, reads_ledger=True)
+register_check("models", check_web_search)
