@@ -23,6 +23,7 @@ class Failpoint(enum.StrEnum):
     AFTER_COMMIT_BEFORE_ACK = "after_commit_before_ack"
     IN_SWEEP = "in_sweep"
     IN_MIRROR_RESTORE = "in_mirror_restore"
+    BEFORE_MODEL_REQUEST = "before_model_request"
 
 
 class FailpointRaised(RuntimeError):

@@ -27,9 +27,10 @@ _MOST_TIMERS = 10_000
 
 
 class Bell:
-    """Rings that wait to be sent, at once or at a time, and the daemon thread that sends them."""
+    """Rings for one task that wait to be sent, at once or at a time, and the daemon thread that sends them."""
 
-    def __init__(self) -> None:
+    def __init__(self, task: str) -> None:
+        self._task = task
         self._wake = threading.Condition()
         self._waiting = 0
         self._timers: list[float] = []
@@ -67,14 +68,14 @@ class Bell:
         from celery import current_app
 
         try:
-            current_app.send_task(TASK_NAME, retry=False, ignore_result=True)
+            current_app.send_task(self._task, retry=False, ignore_result=True)
         except Exception as error:
             with self._wake:
                 self._waiting = 0
             logger.warning("the broker could not be reached (%s); the sweep will ring", redact_text(repr(error)))
 
 
-_bell = Bell()
+_bell = Bell(TASK_NAME)
 
 
 def ring(after: float = 0.0) -> None:

@@ -23,6 +23,15 @@ _no_fork = threading.Lock()
 os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_no_fork.release)
 
 
+Renewal = Callable[[Collection[str]], int]
+_others: list[Renewal] = []
+
+
+def also_renew(renew: Renewal) -> None:
+    """Have the leases of a higher app renewed for the same owners; called when Django starts."""
+    _others.append(renew)
+
+
 class Pulse(threading.Thread):
     """Beats three times per lease.  ``sweeps`` makes it the sweep of an embedded service as well.
 
@@ -74,5 +83,8 @@ class Pulse(threading.Thread):
             self._stopped.wait(interval)
 
     def _beat(self) -> bool:
-        renew_leases(self._owners())
+        owners = self._owners()
+        renew_leases(owners)
+        for renew in _others:
+            renew(owners)
         return not is_current(self._instance_id)

@@ -58,6 +58,11 @@ def stop_taking() -> None:
     _stopping[0] = 1
 
 
+def is_stopping() -> bool:
+    """Whether nothing further is to be begun."""
+    return bool(_stopping[0])
+
+
 def instance() -> uuid.UUID:
     """The service instance that this process belongs to."""
     return _instance_id or current_instance().id
@@ -78,7 +83,7 @@ def _is_child() -> bool:
 
 
 @contextmanager
-def _turn() -> Iterator[str]:
+def turn() -> Iterator[str]:
     """The owner of what this thread takes next; afterwards nobody renews its lease."""
     name = child_owner(os.getpid()) if _is_child() else f"{_boot_id}/{next(_turns)}"
     _in_hand.add(name)
@@ -103,7 +108,7 @@ def work(*, turn_seconds: float = TURN_SECONDS) -> None:
             ring()
             return
         try:
-            with _turn() as owner:
+            with turn() as owner:
                 leased = take_lease(owner=owner, instance_id=instance_id, now=clock.now())
                 if leased is None:
                     return
@@ -114,16 +119,16 @@ def work(*, turn_seconds: float = TURN_SECONDS) -> None:
         except DATABASE_TROUBLE as error:
             logger.warning("the database could not be reached (%s); the sweep will ring", type(error).__name__)
             connection.close()
-            _leave_behind()
+            leave_behind()
             return
         except Exception:
             logger.exception("a worker's turn failed")
             connection.close()
-            _leave_behind()
+            leave_behind()
             return
 
 
-def _leave_behind() -> None:
+def leave_behind() -> None:
     """A lease may stand under a name that its parent goes on renewing: only another child has another name."""
     if _is_child():
         os._exit(1)
