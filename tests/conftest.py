@@ -88,7 +88,7 @@ class Service:
         try:
             return endpoint.call(caller or self.caller, arguments).to_wire()
         except LoomError as error:
-            return {"error": error.to_wire(), **error.attachments}
+            return endpoint.refusal(error)
 
     def operate(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """An Operation with a fresh identity, unless one is given."""
@@ -128,10 +128,12 @@ class Service:
 def service(transactional_db: None, loom_paths: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
     """An open service with the test Looms; nobody rings, tests call ``work``."""
     from apps.access.services.projects import create_project
+    from apps.agent_sessions.services import bell
     from apps.ledger.services.instances import open_instance
     from apps.runs import queue
 
     monkeypatch.setattr(queue._bell, "ring", lambda after=0.0: None)
+    monkeypatch.setattr(bell._bell, "ring", lambda after=0.0: None)
     project = create_project(name="trials", now=clock.now())
     instance = open_instance(version="test", now=clock.now())
     return Service(caller_in(project), str(instance.id))

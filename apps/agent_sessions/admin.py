@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 from django.contrib import admin
+from django.urls import path
 
 from apps.agent_sessions.models import AgentSession, ModelUsage, ProviderKey
+from apps.agent_sessions.setup_page import provider_key_page
 from apps.core.admin import ReadOnlyAdmin
 
 
@@ -52,3 +57,7 @@ class ProviderKeyAdmin(ReadOnlyAdmin):
     @admin.display(description="key")
     def shown(self, key: ProviderKey) -> str:
         return f"…{key.last_four}"
+
+    def get_urls(self) -> list[Any]:
+        page = self.admin_site.admin_view(partial(provider_key_page, site=self.admin_site))
+        return [path("setup/<str:project>/<str:provider>", page, name="provider_key_setup"), *super().get_urls()]

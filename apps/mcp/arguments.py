@@ -53,7 +53,7 @@ def wire_arguments(endpoint: Endpoint[Any, Any], options: Mapping[str, Any]) -> 
 
 def option(member: str) -> str:
     """``loomName`` → ``--loom-name``."""
-    return "--" + re.sub(r"(?<=[a-z0-9])([A-Z])", r"-\1", member).lower()
+    return "--" + re.sub(r"(?<=[a-z0-9])([A-Z])", r"-\1", member).lower().replace("_", "-")
 
 
 def read_json(text: str) -> Any:

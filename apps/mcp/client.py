@@ -75,9 +75,7 @@ class Service:
             raise _refused(body)
         structured: dict[str, Any] = result["structuredContent"]
         if result.get("isError"):
-            refusal = LoomError.from_wire(structured.pop("error"))
-            refusal.attachments = structured
-            raise refusal
+            raise _told(structured)
         return structured
 
     def attempts(self, run_id: str, *, most: int = 200) -> list[dict[str, Any]]:
@@ -119,6 +117,18 @@ class Service:
         if not isinstance(body, dict):
             raise LoomError(ErrorCode.UNAVAILABLE, f"What answers there is not loomsvc (HTTP {response.status_code}).")
         return body
+
+
+def _told(structured: dict[str, Any]) -> LoomError:
+    """The Tool's refusal, in either form (E1, B4)."""
+    error = structured.pop("error")
+    if "request_id" in structured:
+        recovery = error["recovery"]
+        page = f" {recovery['setup_url']}" if recovery and recovery.get("setup_url") else ""
+        error = {**error, "code": error["code"].upper(), "message": f"{error['message']}{page}"}
+    refusal = LoomError.from_wire(error)
+    refusal.attachments = structured
+    return refusal
 
 
 def _bearer(entry: Mapping[str, Any]) -> dict[str, str]:

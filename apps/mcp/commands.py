@@ -124,6 +124,8 @@ class ClientCommand(LoomsvcCommand):
         """What to do when a call went out and nothing came back: never the same write under a new identity."""
         if not self.unsettled:
             return "Nothing was changed."
+        if OPERATION_ID not in self.unsettled:
+            return "Whether it was done is not known."
         identity = f"{self.unsettled[OPERATION_ID]} --service-instance-id {self.unsettled[INSTANCE_ID]}"
         return (
             "Whether it was applied is not known; ask before you send it again:\n"

@@ -247,10 +247,10 @@ def test_the_inspector_lists_the_tools_and_calls_them(node_modules: Path, up: Up
     assert refused["structuredContent"]["error"]["validation"]["issues"][0]["path"] == "/runId"
 
 
-def shown_program(name: str, up: Up, folder: Path) -> None:
+def shown_program(name: str, up: Up, folder: Path, *, page: str = "connect-mcp") -> None:
     """Write a program of the page into a folder from where it finds the service."""
-    page = blocks(ROOT / "docs" / "how-to" / "connect-mcp.md")
-    (program,) = (block.text for block in page if block.file == name)
+    shown = blocks(ROOT / "docs" / "how-to" / f"{page}.md")
+    (program,) = (block.text for block in shown if block.file == name)
     (folder / name).write_text(program, encoding="utf-8")
     (folder / ".loomsvc").symlink_to(up.folder)
 
@@ -306,3 +306,10 @@ def test_the_python_program_of_the_page_shows_the_form_of_a_waiting_run(up: Up, 
     assert "Please say yes or no." in shown
     assert shown.endswith("accepted\n")
     up.until(run_id, "completed")
+
+
+@pytest.mark.rule("B2", "B3")
+def test_the_typescript_program_of_the_page_runs_a_background_agent(up: Up, node_modules: Path, tmp_path: Path) -> None:
+    shown_program("describe_a_book.mjs", up, tmp_path, page="run-a-background-agent")
+    (tmp_path / "node_modules").symlink_to(node_modules)
+    assert converse(tmp_path, ["node", "describe_a_book.mjs"]) == "succeeded offline: Name three looms.\n"

@@ -80,6 +80,9 @@ def unknown_things() -> dict[str, Any]:
         "targetProject": "nowhere",
         "scope": "all",
         "query": "secret",
+        "model": "offline",
+        "id": str(uuid.uuid4()),
+        "session_secret": "loom_session_of_nobody",
     }
 
 
@@ -91,6 +94,7 @@ def things_of(service: Any) -> dict[str, Any]:
     agent = replace(service.caller, source=Source.AGENT_IDE, entry="/mcp")
     for_an_agent = service.operate("run", caller=agent, loomName="assist", input={})["run"]["runId"]
     service.work()
+    background = service.call("run_agent", model="offline", input={})
     run = service.run(started["run"]["runId"])
     assert run["status"] == "waiting", run
     exported = service.call("mirror_export", traceId=run["traceId"], targetProject=run["project"])
@@ -108,4 +112,6 @@ def things_of(service: Any) -> dict[str, Any]:
         "answer": [{"questionId": "q", "isSkipped": False, "answer": "yes"}],
         "expectedRevision": run["revision"],
         "serviceInstanceId": service.instance_id,
+        "id": background["id"],
+        "session_secret": background["session_secret"],
     }

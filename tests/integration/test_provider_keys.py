@@ -1,0 +1,244 @@
+"""Provider keys: kept encrypted and bound to their row, entered on a page that holds no secret (B5, K5, K17)."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from background_agents import Client
+from django.contrib.auth.models import Permission, User
+from django.core.management import call_command
+from django.test import Client as Browser
+
+from apps.agent_sessions.models import ProviderKey
+from apps.agent_sessions.runtime.ended import Failed, Succeeded, Usage
+from apps.agent_sessions.services import key_tests, provider_keys, working
+from apps.core import clock
+from apps.core.errors import LoomError
+from apps.core.redaction import redact_text
+from tests.conftest import Service
+
+MODELS = """
+providers:
+  acme: {kind: openai, base_url: "https://llm.acme.example/v1", models: [small, large]}
+  bare: {kind: openai, base_url: "https://bare.acme.example/v1", key: none, models: [tiny]}
+"""
+KEY = "sk-sentinel-0123456789-abcdef-WXYZ"
+OTHER = "sk-another-9876543210-fedcba-QRST"
+PAGE = "/admin/agent_sessions/providerkey/setup/trials/acme"
+
+
+@pytest.fixture
+def client(service: Service, settings: Any, tmp_path: Path) -> Client:
+    file = tmp_path / "models.yaml"
+    file.write_text(MODELS)
+    settings.LOOMSVC = replace(settings.LOOMSVC, models_file=file, data_dir=tmp_path)
+    return Client(service)
+
+
+def keep(client: Client, key: str = KEY, provider: str = "acme", project_id: Any = None) -> None:
+    project_id = project_id or client.service.caller.project_id
+    provider_keys.set_provider_key(project_id=project_id, provider=provider, key=key, by="op", now=clock.now())
+
+
+def find(client: Client, provider: str = "acme") -> str | None:
+    return provider_keys.find_provider_key(project_id=client.service.caller.project_id, provider=provider)
+
+
+def browser(*, permitted: bool = True, signed_in: bool = True) -> Browser:
+    found = Browser(enforce_csrf_checks=False)
+    if signed_in:
+        user = User.objects.create_user(f"user{uuid.uuid4().hex[:6]}", password="x", is_staff=True)
+        if permitted:
+            user.user_permissions.add(Permission.objects.get(codename="set_providerkey"))
+        found.force_login(user)
+    return found
+
+
+@pytest.mark.rule("B1", "B4", "B5")
+def test_a_model_without_its_key_says_where_to_enter_one(client: Client, settings: Any) -> None:
+    settings.LOOMSVC = replace(settings.LOOMSVC, public_url="https://looms.example")
+    listed = {model["id"]: model for model in client.service.call("list_models")["models"]}
+    assert listed["offline"]["available"] and listed["bare/tiny"]["available"]
+    assert "setup_url" not in listed["offline"]
+    assert (listed["acme/small"]["available"], listed["acme/small"]["provider"]) == (False, "acme")
+    assert listed["acme/small"]["setup_url"] == f"https://looms.example{PAGE}"
+    refused = client.start(model="acme/small")["error"]
+    assert (refused["code"], refused["reason"]) == ("unavailable", "provider_key_missing")
+    assert refused["recovery"] == {"action": "configure_provider_key", "setup_url": f"https://looms.example{PAGE}"}
+    keep(client)
+    listed = {model["id"]: model for model in client.service.call("list_models")["models"]}
+    assert listed["acme/large"]["available"] and "setup_url" not in listed["acme/large"]
+    assert "error" not in client.start(model="acme/small")
+
+
+@pytest.mark.rule("B5", "B8")
+def test_a_workers_request_carries_the_projects_own_key_and_a_refused_one_says_where_to_mend_it(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def play(*_: Any, access: Any, before_request: Any, **__: Any) -> Any:
+        assert before_request()
+        seen.append((access.api_key, repr(access)))
+        recovery = {"action": "configure_provider_key", "provider": "acme"}
+        return Failed("model_request_failed", "provider_key_refused", "Refused.", Usage(1), recovery)
+
+    monkeypatch.setattr(working, "reason", play)
+    keep(client)
+    client.start(model="acme/small")
+    client.work()
+    ((used, shown),) = seen
+    assert used == KEY and KEY not in shown
+    error = client.status()["error"]
+    assert error["recovery"] == {"action": "configure_provider_key", "setup_url": PAGE}
+    assert error["reason"] == "provider_key_refused"
+
+
+@pytest.mark.rule("K17", "B5")
+def test_what_is_kept_is_encrypted_outside_the_ledgers_reach(client: Client, tmp_path: Path) -> None:
+    keep(client)
+    row = ProviderKey.objects.get()
+    assert row.last_four == "WXYZ" and find(client) == KEY
+    everything = repr([getattr(row, field.attname) for field in ProviderKey._meta.concrete_fields])
+    assert KEY not in everything and KEY[:12] not in everything
+    assert (tmp_path / "key_secrets").stat().st_mode & 0o777 == 0o600
+    assert KEY not in redact_text(f"provider said {KEY}")
+    (tmp_path / "key_secrets").write_text("x" * 64)
+    with pytest.raises(LoomError, match="cannot be read"):
+        find(client)
+
+
+@pytest.mark.rule("K17")
+def test_a_key_that_is_moved_to_another_row_is_refused(client: Client) -> None:
+    keep(client)
+    keep(client, OTHER, "bare")
+    first, second = ProviderKey.objects.order_by("provider")
+    ProviderKey.objects.filter(pk=first.pk).update(ciphertext=second.ciphertext)
+    ProviderKey.objects.filter(pk=second.pk).update(ciphertext=first.ciphertext)
+    for provider in ("acme", "bare"):
+        with pytest.raises(LoomError, match="cannot be read"):
+            find(client, provider)
+
+
+@pytest.mark.rule("K17", "B5")
+def test_a_rotation_encrypts_all_anew_and_lets_the_old_secret_go(
+    client: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(client)
+    before = ProviderKey.objects.get()
+    secret = (tmp_path / "key_secrets").read_text()
+    call_command("provider_key_rotate")
+    after = ProviderKey.objects.get()
+    assert "1 provider keys" in capsys.readouterr().out
+    assert after.encrypted_with != before.encrypted_with and find(client) == KEY
+    now = (tmp_path / "key_secrets").read_text().split()
+    assert len(now) == 1 and secret not in now
+
+
+@pytest.mark.rule("K17")
+def test_secrets_from_the_environment_rotate_by_their_order(client: Client, settings: Any) -> None:
+    old, new = "o" * 40, "n" * 40
+    settings.LOOMSVC = replace(settings.LOOMSVC, key_secrets=(old,))
+    keep(client)
+    settings.LOOMSVC = replace(settings.LOOMSVC, key_secrets=(new, old))
+    assert find(client) == KEY
+    call_command("provider_key_rotate")
+    settings.LOOMSVC = replace(settings.LOOMSVC, key_secrets=(new,))
+    assert find(client) == KEY
+
+
+@pytest.mark.rule("K17")
+def test_a_scaled_out_service_without_a_secret_keeps_no_key(client: Client, settings: Any) -> None:
+    settings.EMBEDDED = False
+    with pytest.raises(LoomError, match="LOOMSVC_KEY_SECRETS"):
+        keep(client)
+    assert not ProviderKey.objects.exists()
+
+
+@pytest.mark.rule("K5", "B5")
+def test_the_page_takes_an_operator_with_the_permission_only(client: Client) -> None:
+    for visitor, expected in ((browser(signed_in=False), 302), (browser(permitted=False), 403), (browser(), 200)):
+        assert visitor.get(PAGE).status_code == expected
+        if expected != 200:
+            sent = visitor.post(PAGE, {"action": "keep", "key": KEY})
+            assert sent.status_code == expected and not ProviderKey.objects.exists()
+
+
+@pytest.mark.rule("K5", "K2")
+def test_the_page_keeps_shows_and_forgets_a_key_and_holds_no_secret(client: Client) -> None:
+    visitor = browser()
+    shown = visitor.get(PAGE)
+    assert shown["Referrer-Policy"] == "no-referrer" and "no-store" in shown["Cache-Control"]
+    assert "There is no key yet" in shown.content.decode() and not ProviderKey.objects.exists()
+    sent = visitor.post(PAGE, {"action": "keep", "key": f"  {KEY} "})
+    assert (sent.status_code, sent["Location"], sent["Referrer-Policy"]) == (303, PAGE, "no-referrer")
+    assert find(client) == KEY
+    text = visitor.get(PAGE).content.decode()
+    assert "WXYZ" in text and KEY not in text and ProviderKey.objects.get().ciphertext not in text
+    visitor.get(PAGE + "?action=forget&key=x")
+    assert find(client) == KEY, "GET changes nothing"
+    visitor.post(PAGE, {"action": "keep", "key": "too short"})
+    visitor.post(PAGE, {"action": "keep"})
+    visitor.post(PAGE, {"action": "what"})
+    assert find(client) == KEY
+    visitor.post(PAGE, {"action": "forget"})
+    assert find(client) is None
+    for nowhere in (PAGE.replace("trials", "nobody"), PAGE.replace("acme", "bare"), PAGE.replace("acme", "x")):
+        assert visitor.get(nowhere).status_code == 404
+
+
+@pytest.mark.rule("K5", "K15")
+def test_the_page_takes_no_post_without_a_csrf_token(client: Client) -> None:
+    visitor = browser()
+    visitor.handler.enforce_csrf_checks = True
+    assert visitor.post(PAGE, {"action": "keep", "key": KEY}).status_code == 403
+    assert not ProviderKey.objects.exists()
+
+
+@pytest.mark.rule("B5")
+@pytest.mark.parametrize(
+    ("ended", "said"),
+    [
+        (Succeeded("yes", Usage(1, 9, 1)), "works"),
+        (Failed("agent_output_invalid", "output_invalid", "", Usage(1, 9, 1)), "works"),
+        (Failed("model_request_failed", "provider_key_refused", "Refused.", Usage(1, 9, 1)), "provider_key_refused"),
+    ],
+)
+def test_a_key_is_tested_when_somebody_asks(
+    client: Client, monkeypatch: pytest.MonkeyPatch, ended: Any, said: str
+) -> None:
+    asked = []
+    monkeypatch.setattr(key_tests, "reason", lambda program, *_, access, **__: asked.append(access.api_key) or ended)
+    visitor = browser()
+    visitor.post(PAGE, {"action": "test"})
+    assert asked == [], "there is none yet"
+    keep(client)
+    visitor.post(PAGE, {"action": "test"})
+    assert asked == [KEY]
+    assert ProviderKey.objects.get().test_result.startswith(said)
+    assert said in visitor.get(PAGE).content.decode()
+
+
+@pytest.mark.rule("K14", "K17")
+def test_the_admin_shows_the_last_four_characters_and_no_more(client: Client) -> None:
+    keep(client)
+    client.start()
+    admin = Browser()
+    admin.force_login(User.objects.create_superuser("root", password="x"))
+    row = ProviderKey.objects.get()
+    for page in (
+        "/admin/agent_sessions/providerkey/",
+        f"/admin/agent_sessions/providerkey/{row.pk}/change/",
+        "/admin/agent_sessions/agentsession/",
+        f"/admin/agent_sessions/agentsession/{client.proof['id']}/change/",
+        "/admin/agent_sessions/modelusage/",
+    ):
+        answer = admin.get(page)
+        text = answer.content.decode()
+        assert answer.status_code == 200, page
+        assert KEY not in text and row.ciphertext not in text and client.proof["session_secret"] not in text
+    assert "…WXYZ" in admin.get("/admin/agent_sessions/providerkey/").content.decode()
