@@ -120,6 +120,27 @@ def test_a_looms_agent_works_with_its_tools_on_a_state_of_its_own(
         seen.clear()
 
 
+@pytest.mark.rule("B2", "B7")
+def test_an_agent_of_ones_own_searches_its_project(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    client.service.finish(do=[{"artifact": {"text": "a warp and a weft"}}])
+    found = []
+
+    def play(program: Any, input: Any, *, tools: Any, before_request: Any, **_: Any) -> Any:
+        assert before_request() and [tool.id for tool in program.tools] == ["search"]
+        found.append(tools["search"]({"query": "weft", "source": "ledger"}))
+        with pytest.raises(reasoning.ToolRefused, match="/query"):
+            tools["search"]({})
+        return Succeeded("found", Usage(1, 1, 1, 2))
+
+    monkeypatch.setattr(working, "reason", play)
+    for caller in (None, caller_in(create_project(name="strangers", now=clock.now()))):
+        asking = Client(client.service, caller)
+        asking.start()
+        asking.work()
+        assert asking.status()["state"] == "succeeded"
+    assert [len(page["results"]) for page in found] == [1, 0], "in its own Project only"
+
+
 @pytest.mark.rule("B2", "B4", "E3")
 def test_everything_wrong_with_a_start_is_said_at_once_and_said_again_the_same(client: Client) -> None:
     def paths(**arguments: Any) -> list[tuple[str, str]]:
