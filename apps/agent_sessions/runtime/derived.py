@@ -6,10 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from apps.agent_sessions.runtime.fitting import find_misfits
+from apps.agent_sessions.runtime.fitting import fits_part
 
 _DEPTH = 20
-_MAX_BYTES = 1024 * 1024
+#: Below this, what may be null is: schemas that refer to themselves end soon.
+_DEEP = 3
 _FORMATS = {
     "date-time": "2026-01-01T12:00:00Z",
     "date": "2026-01-01",
@@ -45,9 +46,7 @@ class _Made:
 
 
 def _fits(schema: Any, value: Any, made: _Made) -> bool:
-    whole = schema if isinstance(schema, dict) else {}
-    kept: dict[str, Any] = {key: made.root[key] for key in ("$defs", "definitions") if key in made.root}
-    return not find_misfits({**kept, **whole}, value, max_bytes=_MAX_BYTES)
+    return fits_part(made.root, schema, value)
 
 
 def _value(schema: Any, given: Any, made: _Made, depth: int) -> Any:
@@ -66,6 +65,8 @@ def _value(schema: Any, given: Any, made: _Made, depth: int) -> Any:
         return given if given in schema["enum"] else schema["enum"][0]
     for key in ("anyOf", "oneOf"):
         if schema.get(key):
+            if depth > _DEEP and _fits(schema, None, made):
+                return None
             rest = {name: value for name, value in schema.items() if name != key}
             found = [_value(_merged([_opened(one, made), rest]), given, made, depth + 1) for one in schema[key]]
             return next((one for one in found if _fits(schema, one, made)), found[0])
@@ -122,7 +123,10 @@ def _typed(kind: str, schema: dict[str, Any], given: Any, made: _Made, depth: in
         first = [_value(one, None, made, depth + 1) for one in schema.get("prefixItems", [])]
         wanted = max(schema.get("minItems", 0), len(first))
         item = schema.get("items", {"type": "string"})
-        return first + [_numbered(item, number, made, depth) for number in range(len(first), wanted)]
+        rest = [_value(item, None, made, depth + 1) for _ in range(len(first), wanted)]
+        if schema.get("uniqueItems"):
+            rest = [_differing(value, number, item) for number, value in enumerate(rest)]
+        return first + rest
     if kind in ("integer", "number"):
         return _number(schema, whole=kind == "integer")
     if kind == "boolean":
@@ -137,12 +141,14 @@ def _member(schema: Any, given: Any, is_given: bool, made: _Made, depth: int) ->
     return _value(schema if isinstance(schema, dict) else {}, given, made, depth + 1)
 
 
-def _numbered(schema: Any, number: int, made: _Made, depth: int) -> Any:
-    """Items that differ, where a text or number can."""
-    value = _value(schema, None, made, depth + 1)
-    if number and isinstance(value, str):
-        return f"{value} {number + 1}"
-    return value + number if number and isinstance(value, int) and not isinstance(value, bool) else value
+def _differing(value: Any, number: int, schema: Any) -> Any:
+    """The item of this number, where no two may be equal: a text or an integer can tell them apart."""
+    if not number or isinstance(value, bool) or not isinstance(schema, dict):
+        return value
+    if isinstance(value, str):
+        suffix = f" {number + 1}"
+        return value[: schema.get("maxLength", len(value) + len(suffix)) - len(suffix)] + suffix
+    return value + number * schema.get("multipleOf", 1) if isinstance(value, int) else value
 
 
 def _number(schema: dict[str, Any], *, whole: bool) -> int | float:

@@ -65,6 +65,14 @@ def find_misfits(schema: dict[str, Any] | None, value: Any, *, max_bytes: int) -
     return sorted(issues, key=lambda issue: (issue.path, issue.code))
 
 
+def fits_part(root: dict[str, Any], part: Any, value: Any) -> bool:
+    """Whether ``value`` fits a part of the schema ``root``, whose references it may use."""
+    try:
+        return bool(Draft202012Validator(root, registry=Registry()).evolve(schema=part).is_valid(value))
+    except (Unresolvable, RecursionError):
+        return False
+
+
 def _said(error: ValidationError | SchemaError) -> str:
     """The library's words, which repeat the value: cut short."""
     text = " ".join(error.message.split())
