@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -266,3 +267,11 @@ def search(result: Result) -> RenderableType:
         return Text("Nothing has all of these words.")
     lines = [Text(plain(f"{one['title']}\n  {one['url']}\n  {one['snippet']}".rstrip())) for one in result["results"]]
     return Group(*lines, *_next_page({"nextCursor": result.get("next_cursor")}))
+
+
+def built_query(result: Result) -> RenderableType:
+    """``build_query``: the request, and the command that sends it."""
+    options = "".join(f" --{name} {result[name]}" for name in ("source", "limit") if result.get(name))
+    return Group(
+        data(result), Text("Search with it:"), commands(f"loomsvc search {shlex.quote(result['query'])}{options}")
+    )

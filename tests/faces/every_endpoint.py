@@ -79,6 +79,7 @@ def unknown_things() -> dict[str, Any]:
         "traceId": str(uuid.uuid4()),
         "targetProject": "nowhere",
         "scope": "all",
+        "wish": "What was kept secret?",
         "query": "secret",
         "model": "offline",
         "id": str(uuid.uuid4()),

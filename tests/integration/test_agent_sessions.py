@@ -126,7 +126,7 @@ def test_an_agent_of_ones_own_searches_its_project(client: Client, monkeypatch: 
     found = []
 
     def play(program: Any, input: Any, *, tools: Any, before_request: Any, **_: Any) -> Any:
-        assert before_request() and [tool.id for tool in program.tools] == ["search"]
+        assert before_request() and [tool.id for tool in program.tools] == ["search", "read_result"]
         found.append(tools["search"]({"query": "weft", "source": "ledger"}))
         with pytest.raises(reasoning.ToolRefused, match="/query"):
             tools["search"]({})

@@ -12,7 +12,7 @@ from apps.agent_sessions.runtime.scripts import ScriptInvalid
 from apps.agent_sessions.services.provider_keys import keyed_providers
 from apps.core import conf
 from apps.core.caller import Caller
-from apps.core.errors import ErrorCode, LoomError
+from apps.core.errors import ErrorCode, Issue, LoomError
 
 #: Where an operator enters a key; ``setup_page`` serves it.
 SETUP_PATH = "/admin/agent_sessions/providerkey/setup"
@@ -41,6 +41,12 @@ def _view(model: Model, caller: Caller, keyed: frozenset[str]) -> ModelView:
         available=available,
         setup_url=None if available else setup_url(caller.project_name, model.provider),
     )
+
+
+def unknown_model(name: str, nearest: str | None) -> Issue:
+    """What is wrong with a `model` that is not there."""
+    meant = f" Did you mean {nearest}?" if nearest else ""
+    return Issue("choice", "/model", f"Use the `id` of a model that list_models shows.{meant}")
 
 
 def require_key(model: Model, caller: Caller) -> None:

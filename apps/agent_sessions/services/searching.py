@@ -6,7 +6,6 @@ import uuid
 
 from apps.agent_sessions.contracts.search import SearchPage, SearchPostRequest, SearchResult, Source
 from apps.agent_sessions.domain.refusals import Reason, Refusal
-from apps.agent_sessions.runtime.searxng import WebResult, WebSearchFailed, search_web
 from apps.core import conf, cursors
 from apps.core.errors import ErrorCode
 from apps.results.selectors.searching import search_results
@@ -36,6 +35,8 @@ def search(*, project_id: uuid.UUID, request: SearchPostRequest) -> SearchPage:
 
 def _of_web(request: SearchPostRequest) -> SearchPage:
     """From where the cursor stands: a page of the endpoint's, and how much of it was given out."""
+    from apps.agent_sessions.runtime.searxng import WebSearchFailed, search_web  # an HTTP client, for whoever asks
+
     settings = conf.settings()
     filters = {"query": request.query, "source": "web"}
     page, given = cursors.decode("search", filters, request.cursor, _page_and_given) or (1, 0)
@@ -55,7 +56,10 @@ def _of_web(request: SearchPostRequest) -> SearchPage:
         ) from None
     shown = found[given : given + request.limit]
     return SearchPage(
-        results=[_result(one) for one in shown],
+        results=[
+            SearchResult(title=one.title, url=one.url, snippet=one.snippet, score=one.score, source="web")
+            for one in shown
+        ],
         next_cursor=_next(filters, page, given + len(shown), len(found)),
     )
 
@@ -73,7 +77,3 @@ def _page_and_given(key: str) -> tuple[int, int]:
     if not 1 <= cursors.number(page) <= _LAST_PAGE:
         raise ValueError("no such page")
     return cursors.number(page), cursors.number(given)
-
-
-def _result(one: WebResult) -> SearchResult:
-    return SearchResult(title=one.title, url=one.url, snippet=one.snippet, score=one.score, source="web")

@@ -16,7 +16,7 @@ from apps.agent_sessions.models import AgentSession
 from apps.agent_sessions.runtime.models import Model
 from apps.agent_sessions.runtime.tasks import program_of
 from apps.agent_sessions.services.bell import ring_on_commit
-from apps.agent_sessions.services.models import known_models, require_key
+from apps.agent_sessions.services.models import known_models, require_key, unknown_model
 from apps.agent_sessions.services.programs import LoomAgent, find_loom_agent, own_program
 from apps.agent_sessions.services.signing import signature_of
 from apps.core import conf
@@ -73,7 +73,7 @@ def _checked(request: RunAgentRequest) -> tuple[Model, LoomAgent | None, Program
     """The model, the Loom's agent if one is named, and the program; every issue at once."""
     catalogue = known_models()
     model = catalogue.find(request.model)
-    issues = [] if model is not None else [_unknown_model(request.model, catalogue.nearest(request.model))]
+    issues = [] if model is not None else [unknown_model(request.model, catalogue.nearest(request.model))]
     agent: LoomAgent | None = None
     if request.agent is None:
         program, found = own_program(request)
@@ -96,11 +96,6 @@ def _checked(request: RunAgentRequest) -> tuple[Model, LoomAgent | None, Program
         raise invalid_request("RunAgentRequest", issues)
     assert model is not None
     return model, agent, program
-
-
-def _unknown_model(name: str, nearest: str | None) -> Issue:
-    meant = f" Did you mean {nearest}?" if nearest else ""
-    return Issue("choice", "/model", f"Use the `id` of a model that list_models shows.{meant}")
 
 
 def _require_room(caller: Caller, now: dt.datetime) -> None:

@@ -70,7 +70,7 @@ def check_tool(tool: dict[str, Any]) -> None:
     assert len(tool["outputSchema"]["anyOf"]) == 2
     assert tool["title"]
     assert tool["description"]
-    assert tool["annotations"]["idempotentHint"] is (tool["name"] != "run_agent")
+    assert tool["annotations"]["idempotentHint"] is (tool["name"] not in ("run_agent", "build_query"))
     assert tool["annotations"]["openWorldHint"] is (tool["name"] in OPEN_WORLD)
 
 
