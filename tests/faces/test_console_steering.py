@@ -95,31 +95,29 @@ def test_an_answer_is_the_operators_and_counts_as_a_persons(service: Any) -> Non
     assert "by all means" in after
 
 
+INCOMPLETE = [
+    ("ask", {}, "This one needs an answer."),
+    ("ask", {"own0": "   "}, "This one needs an answer."),
+    ("ask", {"skip0": "yes"}, "This question must be answered."),
+    ("ask", {"skip0": "yes", "own0": "words"}, "Answer it or skip it, not both."),
+    ("confirm", {}, "Say yes or no."),
+    ("confirm", {"confirmed": "perhaps", "feedback": "words"}, "Say yes or no."),
+]
+
+
 @pytest.mark.rule("H1", "H2")
-@pytest.mark.parametrize(
-    ("ending", "filled", "said"),
-    [
-        ("ask", {}, "This one needs an answer."),
-        ("ask", {"own0": "   "}, "This one needs an answer."),
-        ("ask", {"skip0": "yes"}, "This question must be answered."),
-        ("ask", {"skip0": "yes", "own0": "words"}, "Answer it or skip it, not both."),
-        ("confirm", {}, "Say yes or no."),
-        ("confirm", {"confirmed": "perhaps", "feedback": "words"}, "Say yes or no."),
-    ],
-)
-def test_an_incomplete_answer_comes_back_with_its_words_and_what_is_missing(
-    service: Any, ending: str, filled: dict[str, str], said: str
-) -> None:
-    run_id = service.finish(do=[{"ending": ending}])["runId"]
-    found = press(signed_in(root()), run_id, "answer", **filled)
-    assert found.status_code == 400
-    assert said in shown(found)
-    assert "Nothing was sent yet" in shown(found)
-    for name, words in filled.items():
-        if name in ("own0", "feedback") and words.strip():
-            assert f">{words}</textarea>" in shown(found)
-    assert service.run(run_id)["status"] == "waiting"
-    assert not Operation.objects.filter(run_id=run_id, kind="answer_ask").exists()
+def test_an_incomplete_answer_comes_back_with_its_words_and_what_is_missing(service: Any) -> None:
+    client = signed_in(root())
+    asking = {ending: service.finish(do=[{"ending": ending}])["runId"] for ending in ("ask", "confirm")}
+    for ending, filled, said in INCOMPLETE:
+        found = press(client, asking[ending], "answer", **filled)
+        assert found.status_code == 400, filled
+        assert said in shown(found), filled
+        assert "Nothing was sent yet" in shown(found)
+        if "words" in filled.values():
+            assert ">words</textarea>" in shown(found)
+    assert {service.run(run_id)["status"] for run_id in asking.values()} == {"waiting"}
+    assert not Operation.objects.filter(kind="answer_ask").exists()
 
 
 @pytest.mark.rule("H2")
