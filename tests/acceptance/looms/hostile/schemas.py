@@ -1,0 +1,9 @@
+from pydantic import BaseModel
+
+
+class Given(BaseModel):
+    text: str
+
+
+class Work(BaseModel):
+    text: str
