@@ -15,6 +15,8 @@ MOST_LINES = 8000
 #: Lines of one comparison that are shown.
 MOST_SHOWN = 1500
 MOST_PATCH_STEPS = 500
+#: Characters of a value that a patch step shows; the text comparison has the whole.
+LONGEST_VALUE = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +132,20 @@ def _member(head: str, value: Any, indent: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class PatchStep:
+    """One step of a JSON Patch; ``value`` is JSON text, cut where it is long, empty where there is none."""
+
+    op: str
+    path: str
+    source: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
 class Patch:
     """The RFC 6902 steps from one value to another; ``said`` tells what is not shown."""
 
-    steps: tuple[dict[str, Any], ...]
+    steps: tuple[PatchStep, ...]
     said: str | None = None
 
 
@@ -141,4 +153,10 @@ def patch_between(old: Any, new: Any) -> Patch:
     """The JSON Patch that makes ``old`` into ``new``; long ones are cut, and say so."""
     steps = jsonpatch.make_patch(old, new).patch
     said = f"The first {MOST_PATCH_STEPS:,} of {len(steps):,} steps." if len(steps) > MOST_PATCH_STEPS else None
-    return Patch(tuple(steps[:MOST_PATCH_STEPS]), said)
+    return Patch(tuple(map(_step, steps[:MOST_PATCH_STEPS])), said)
+
+
+def _step(step: dict[str, Any]) -> PatchStep:
+    value = json.dumps(step["value"], ensure_ascii=False) if "value" in step else ""
+    shown = value if len(value) <= LONGEST_VALUE else value[: LONGEST_VALUE - 1] + "…"
+    return PatchStep(step["op"], step["path"], step.get("from", ""), shown)

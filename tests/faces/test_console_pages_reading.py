@@ -107,7 +107,7 @@ def test_any_two_revisions_of_an_artifact_are_compared_as_text_and_as_json_patch
     shown = words(client.get(one))
     assert "1 line added, 1 removed" in shown
     assert "- removed two + added 2" in shown
-    assert "replace /text one\n2".replace("\n", " ") in shown
+    assert "replace /text &quot;one\\n2\\nthree&quot;" in shown
     keys = re.findall(r'<option value="([0-9a-f-]{36})"', text_of(client.get(one)))  # type: ignore[arg-type]
     newest, first = keys[0], keys[1]
     assert "+ added two" in words(client.get(f"{one}&from={newest}&to={first}"))

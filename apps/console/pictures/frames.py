@@ -94,7 +94,7 @@ def frame_of(graph: LoomGraph, stage: str, folding: Folding, outer: Outline, mar
     order = [entry, *(key for key in boxes if key != entry)]
     placed = lay_out(
         [
-            *(Box(key, boxes[key].full_width, boxes[key].height) for key in order),
+            *(Box(key, boxes[key].full_width, boxes[key].height, face=boxes[key].width) for key in order),
             *(Box(key, _PORT, 0.0, rank) for key, rank in ports.items()),
         ],
         links,

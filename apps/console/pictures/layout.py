@@ -22,12 +22,16 @@ _SWEEPS = 8
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Something to place.  ``rank`` holds it in the very first or last layer."""
+    """Something to place.  ``rank`` holds it in the very first or last layer.
+
+    ``face`` is how much of its width, in the middle, lines attach to; ``None``: all of it.
+    """
 
     key: str
     width: float
     height: float
     rank: str = ""
+    face: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,8 @@ class _Slot:
     height: float
     weight: float = 1.0
     is_box: bool = False
+    #: How much of its width lines attach to.
+    face: float = 0.0
 
 
 @dataclass(slots=True)
@@ -172,7 +178,8 @@ def _ranks(boxes: Sequence[Box], links: Sequence[Link], back: frozenset[str]) ->
 def _plan(boxes: Sequence[Box], links: Sequence[Link], back: frozenset[str], ranks: Mapping[str, int]) -> _Plan:
     plan = _Plan()
     for box in boxes:
-        plan.slots[box.key] = _Slot(box.key, 2 * ranks[box.key], box.width, box.height, is_box=True)
+        face = box.width if box.face is None else box.face
+        plan.slots[box.key] = _Slot(box.key, 2 * ranks[box.key], box.width, box.height, is_box=True, face=face)
     for link in links:
         _lay(plan, link, link.key in back)
     return plan
@@ -296,10 +303,9 @@ def _ties(plan: _Plan, layers: Sequence[Sequence[str]]) -> list[Tie]:
         sides.setdefault((lower, False), []).append((place[upper], pair))
     attached: dict[tuple[tuple[str, str], bool], float] = {}
     for (key, is_upper), lines in sides.items():
-        width = plan.slots[key].width if plan.slots[key].is_box else 0.0
         for number, (_, pair) in enumerate(sorted(lines), start=1):
             fixed = plan.ties[pair][0 if is_upper else 1]
-            spread = width * (number / (len(lines) + 1) - 0.5)
+            spread = plan.slots[key].face * (number / (len(lines) + 1) - 0.5)
             attached[pair, is_upper] = spread if fixed is None else fixed
     weights = {key: slot.weight for key, slot in plan.slots.items()}
     return [

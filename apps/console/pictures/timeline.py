@@ -17,7 +17,7 @@ from apps.console.pictures.svg import Picture, Svg, Table, counted, shortened
 from apps.runs.domain.statuses import AttemptStatus
 from apps.runs.domain.timing import Span, SpanKind, Timeline
 
-_LABEL, _PLOT, _RIGHT = 236.0, 700.0, 24.0
+_LABEL, _PLOT, _RIGHT = 236.0, 920.0, 24.0
 _LANE = 22.0
 _TOP = 26.0
 _LEGEND = 30.0

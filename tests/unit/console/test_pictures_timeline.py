@@ -115,7 +115,7 @@ def test_every_bar_is_inside_the_picture_and_wide_enough_to_be_seen() -> None:
         for mark in marks:
             (rect,) = mark.iter(f"{SVG}rect")
             assert float(rect.get("width", 0)) >= 2.5
-            assert 0 <= float(rect.get("x", -1)) <= 700 - 2.5
+            assert 0 <= float(rect.get("x", -1)) <= 920 - 2.5
 
 
 def test_text_is_inert() -> None:
