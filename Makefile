@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup up demo check test acceptance conformance bench lock clean
+.PHONY: help setup up demo check test acceptance conformance bench screenshots lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show what can be made
@@ -46,6 +46,9 @@ conformance: setup ## The official MCP suite at every revision, half a minute (n
 
 bench: setup ## Measure the speed goals beside their peers (ROWS=P7 for one of them)
 	@$(BIN)/python -m tests.benchmarks.run $(ROWS)
+
+screenshots: setup ## A picture of every page of the console, light, dark and on a phone, in build/screenshots (needs Chromium)
+	@$(BIN)/python -m tests.screenshots.run
 
 lock: setup ## Resolve requirements/*.txt anew
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade -o requirements/runtime.txt

@@ -1,6 +1,8 @@
 """`make screenshots`: a picture of every page of the console, light and dark, wide and on a phone.
 
-    python -m tests.screenshots.run [--only NAME …] [--folder FOLDER]
+    python -m tests.screenshots.run [--only NAME …] [--folder FOLDER] [--docs]
+
+``--docs`` also renews the pictures in ``docs/pictures``.
 
 Needs Chromium (``CHROMIUM`` names it where it is not on the PATH).  Exit status 1 means that a page did
 not answer as it should, wrote an error to the browser's console, or is wider than a phone.
@@ -26,6 +28,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make screenshots")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="pages to picture (default: all)")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "screenshots")
+    parser.add_argument("--docs", action="store_true", help="renew the pictures of the documentation")
     options = parser.parse_args()
     if chromium_path() is None:
         print("There is no Chromium; install it, or name it by CHROMIUM.", file=sys.stderr)
@@ -34,6 +37,8 @@ def main() -> int:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, sample_service(Path(folder)) as sample:
         problems = _take(sample, options.only, options.folder)
+        if options.docs:
+            _for_the_docs(sample)
     print(f"{len(list(options.folder.glob('*.png')))} pictures in {options.folder.relative_to(ROOT)}"
           if options.folder.is_relative_to(ROOT) else f"Pictures in {options.folder}",
           f"({time.monotonic() - began:.0f} s)")  # fmt: skip
@@ -55,6 +60,17 @@ def _take(sample: Sample, only: list[str] | None, folder: Path) -> list[str]:
             problems += _picture(context, name, address, folder / f"{name}-phone.png", f"{name} (phone)")
         context.close()
     return problems
+
+
+def _for_the_docs(sample: Sample) -> None:
+    """What a window of a usual size shows of a Run; small files, for they are kept."""
+    with chromium() as browser:
+        for scheme in SCHEMES:
+            context = signed_in(browser, sample.url, sample.username, sample.password, scheme=scheme, size=(1100, 1000))
+            page = context.new_page()
+            page.goto(sample.pages()["run-agent"])
+            page.screenshot(path=ROOT / "docs" / "pictures" / f"console-run-{scheme}.png")
+            context.close()
 
 
 def _picture(context: BrowserContext, name: str, address: str, file: Path, said: str) -> list[str]:
