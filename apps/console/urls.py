@@ -15,6 +15,7 @@ urlpatterns: list[URLPattern] = [
         path(f"runs/<uuid:run_id>/{verb}/", steering.steer, {"verb": verb}, name=f"console_run_{verb}")
         for verb in steering.VERBS
     ),
+    path("runs/<uuid:run_id>/export/", steering.export, name="console_run_export"),
     path("looms/", looms.looms, name="console_looms"),
     path("looms/<str:loom_name>/", looms.loom, name="console_loom"),
     path("looms/<str:loom_name>/releases/", looms.releases_compared, name="console_releases"),

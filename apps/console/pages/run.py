@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from apps.core.errors import Issue, LoomError
 from apps.ledger.selectors.events import events_before
 from apps.ledger.selectors.operations import operations_of_run
 from apps.results.selectors.of_runs import records_of_run, revisions_of_run
+from apps.runs.selectors.boundaries import latest_boundaries
 from apps.runs.selectors.details import (
     RunDetail,
     actions_of_run,
@@ -32,6 +33,7 @@ from apps.runs.selectors.details import (
     run_detail,
     state_changes,
 )
+from apps.runs.selectors.lineage import lineage_of
 from apps.runs.selectors.pictures import picture_of
 from apps.runs.selectors.timing import timeline_of
 
@@ -64,6 +66,8 @@ class Refused:
     message: str
     given: Mapping[str, str]
     issues: tuple[Issue, ...] = ()
+    #: What the paused Run depends on and what changed meanwhile, as ``MIRROR_DIVERGED`` tells it.
+    differences: Sequence[Mapping[str, Any]] = ()
     status: int = 409
 
 
@@ -210,6 +214,19 @@ def _records(detail: RunDetail, before: int | None) -> dict[str, Any]:
     return {"records": rows[:MOST], "is_cut": len(rows) > MOST, "most": MOST}
 
 
+def _boundaries(detail: RunDetail, before: int | None) -> dict[str, Any]:
+    """Where the Run can be forked, and the Runs of its trace."""
+    tree = lineage_of(_id(detail), project_id=detail.project_id).runs
+    found = latest_boundaries(_id(detail), limit=MOST)
+    family = [{"run": one, "indent": "–" * one.depth, "is_this": one.run_id == detail.view.run_id} for one in tree]
+    return {
+        "boundaries": found,
+        "family": family[:MOST] if len(tree) > 1 else [],
+        "is_cut": len(found) == MOST or len(tree) > MOST,
+        "most": MOST,
+    }
+
+
 def _audit(detail: RunDetail, before: int | None) -> dict[str, Any]:
     """Who did what: the Operations, and with answers what was asked and said."""
     rows = operations_of_run(project_id=detail.project_id, run_id=_id(detail), limit=MOST + 1)
@@ -227,6 +244,7 @@ TABS = {
         Tab("agents", "Agent calls", _agent_calls),
         Tab("artifacts", "Artifacts", _artifacts),
         Tab("records", "Records", _records),
+        Tab("boundaries", "Boundaries", _boundaries),
         Tab("audit", "Audit", _audit),
     )
 }

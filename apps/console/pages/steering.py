@@ -1,4 +1,4 @@
-"""Pause, resume, cancel and answer, from the page of a Run."""
+"""Pause, resume, fork, cancel, answer and export, from the page of a Run."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from apps.console.pages.run import Refused, show
 from apps.console.permissions import Operator, Permission
 from apps.core.endpoints import Endpoint
 from apps.core.errors import ErrorCode, LoomError, invalid_request
+from apps.mirrors.contracts import MirrorExported
+from apps.mirrors.endpoints import EXPORT
 from apps.runs import endpoints
 from apps.runs.contracts import OperationResult
 from apps.runs.selectors.details import RunDetail, action_of_run, run_detail
@@ -44,6 +46,16 @@ def _expected(form: QueryDict, detail: RunDetail) -> dict[str, Any]:
 
 def _one_step(form: QueryDict, detail: RunDetail) -> dict[str, Any]:
     return {**_expected(form, detail), "steps": 1}
+
+
+def _way(form: QueryDict, detail: RunDetail) -> dict[str, Any]:
+    """How a Run goes on whose Artifacts or State changed while it was paused (M8)."""
+    way = form.get("way", "")
+    return {**_expected(form, detail), **({"abandonMirror": True} if way == "abandon" else {"scope": way})}
+
+
+def _boundary(form: QueryDict, detail: RunDetail) -> dict[str, Any]:
+    return {"boundary": number_in(form, "boundary")}
 
 
 def _answer(form: QueryDict, detail: RunDetail) -> dict[str, Any]:
@@ -80,6 +92,13 @@ VERBS = {
     "resume-step": Verb(
         Permission.RESUME, endpoints.RESUME_RUN, _one_step, lambda _: "Resumed for one Step; it rests again after it."
     ),
+    "resume-anyway": Verb(Permission.RESUME, endpoints.RESUME_RUN, _way, lambda _: "Resumed."),
+    "fork": Verb(
+        Permission.FORK,
+        endpoints.FORK_RUN,
+        _boundary,
+        lambda _: "Forked. This is the fork: it rests until it is resumed, and the Run it came from stays as it is.",
+    ),
     "cancel": Verb(Permission.CANCEL, endpoints.CANCEL_RUN, _nothing, _cancelled),
     "answer": Verb(Permission.ANSWER, endpoints.ANSWER_ASK, _answer, lambda _: "Answered. The Run goes on."),
 }
@@ -90,8 +109,7 @@ def steer(request: HttpRequest, operator: Operator, run_id: uuid.UUID, verb: str
     """Do it and go back to the Run; what is refused is told on its page, with what had been filled in."""
     detail = run_detail(project_ids=list(operator.projects), run_id=run_id)
     asked = VERBS[verb]
-    if not operator.may(asked.permission, detail.project_id):
-        raise PermissionDenied(f"Your account lacks the permission {asked.permission.value} in {detail.view.project}.")
+    _require(operator, asked.permission, detail)
     try:
         arguments = asked.arguments(request.POST, detail)
         result = submit(asked.endpoint, operator, detail.project_id, request.POST, runId=str(run_id), **arguments)
@@ -100,7 +118,27 @@ def steer(request: HttpRequest, operator: Operator, run_id: uuid.UUID, verb: str
         present = run_detail(project_ids=list(operator.projects), run_id=run_id)
         return show(request, operator, present, _refused(error, request.POST, run_id))
     messages.success(request, asked.told(result))
+    # The Run that it came to: a fork's is another one.
+    return HttpResponseRedirect(reverse("admin:console_run", args=[result.receipt.run_id or run_id]))
+
+
+@page(Permission.SEE, methods=("POST",))
+def export(request: HttpRequest, operator: Operator, run_id: uuid.UUID) -> HttpResponse:
+    """Mirror the newest Run of the trace into its own Project; the same content again is the same Mirror (M3)."""
+    detail = run_detail(project_ids=list(operator.projects), run_id=run_id)
+    _require(operator, Permission.EXPORT, detail)
+    arguments = {"traceId": detail.view.trace_id, "targetProject": detail.view.project}
+    try:
+        made: MirrorExported = EXPORT.call(operator.caller(detail.project_id), arguments)
+    except LoomError as error:
+        return show(request, operator, detail, Refused(error.message, {}))
+    messages.success(request, f"Mirror {made.mirror.mirror_id} holds the trace up to boundary {made.mirror.boundary}.")
     return HttpResponseRedirect(reverse("admin:console_run", args=[run_id]))
+
+
+def _require(operator: Operator, permission: Permission, detail: RunDetail) -> None:
+    if not operator.may(permission, detail.project_id):
+        raise PermissionDenied(f"Your account lacks the permission {permission.value} in {detail.view.project}.")
 
 
 def _refused(error: LoomError, form: QueryDict, run_id: uuid.UUID) -> Refused:
@@ -109,8 +147,12 @@ def _refused(error: LoomError, form: QueryDict, run_id: uuid.UUID) -> Refused:
         message = f"{message} {_said(form, run_id)}"
     elif error.code is ErrorCode.INVALID_REQUEST and any(i.path.startswith("/answer") for i in error.issues):
         message = "Nothing was sent yet: see what is missing in the form."
+    differences = ()
+    if error.code is ErrorCode.MIRROR_DIVERGED and error.details:
+        message = "Not resumed: what this Run depends on has changed since it was paused. Choose how it goes on."
+        differences = error.details["differences"]
     status = 400 if error.code is ErrorCode.INVALID_REQUEST else 409
-    return Refused(message, _texts(form), tuple(error.issues), status)
+    return Refused(message, _texts(form), tuple(error.issues), differences, status)
 
 
 def _said(form: QueryDict, run_id: uuid.UUID) -> str:
