@@ -34,9 +34,9 @@ def project_named(name: str) -> Project:
     return project
 
 
-def all_projects() -> list[Project]:
-    """Every Project, by name."""
-    return list(Project.objects.order_by("name"))
+def all_projects(*, most: int | None = None) -> list[Project]:
+    """Every Project by name, or the first ``most`` of them."""
+    return list(Project.objects.order_by("name")[:most])
 
 
 def mirror_projects(*, project_id: uuid.UUID, credential_id: uuid.UUID | None) -> list[Project]:
@@ -57,8 +57,3 @@ def credentials(*, project: Project | None = None) -> list[Credential]:
 def credential(credential_id: uuid.UUID) -> Credential | None:
     """The credential with this internal id."""
     return Credential.objects.filter(pk=credential_id).first()
-
-
-def all_projects(*, most: int) -> list[Project]:
-    """The first ``most`` Projects by name."""
-    return list(Project.objects.order_by("name")[:most])
