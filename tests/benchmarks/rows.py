@@ -82,14 +82,18 @@ class Row:
             self.database,
             f"{_short(ours)} {self.unit}".strip(),
             f"{_short(theirs)} {self.unit}".strip(),
-            f"{self.ratio:.2f}",
-            f"{min(self.ratios):.2f}–{max(self.ratios):.2f}",
+            _ratio(self.ratio),
+            f"{_ratio(min(self.ratios))}–{_ratio(max(self.ratios))}",
             str(self.goal),
             "reached" if self.goal.is_reached(self.ratio) else "missed",
             f"{self.raw_before:,.0f} → {self.raw_after:,.0f}",
             f"{self.load:.1f}",
             ", ".join(aside),
         ]
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
 
 
 def _short(value: float) -> str:

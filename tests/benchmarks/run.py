@@ -15,11 +15,11 @@ from importlib.metadata import version
 import psycopg
 
 from apps.core.version import VERSION
-from tests.benchmarks import p1_runs, p2_steps, p6_run, p7_get_run
+from tests.benchmarks import p1_runs, p2_steps, p6_run, p7_get_run, p11_embedded
 from tests.benchmarks.rows import Database, Row, table
 from tests.run import find_postgresql
 
-MODULES = (p1_runs, p2_steps, p6_run, p7_get_run)
+MODULES = (p1_runs, p2_steps, p6_run, p7_get_run, p11_embedded)
 
 
 def versions(databases: list[Database]) -> str:

@@ -163,9 +163,13 @@ def loomsvc(database_url: str, prepare: str, **more: str) -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def up(database_url: str) -> Iterator[Server]:
-    """``loomsvc up``, the whole service in one process, on a new ledger; ``known`` has its ``serviceInstanceId``."""
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
+def up(database_url: str, folder: str | None = None) -> Iterator[Server]:
+    """``loomsvc up``, the whole service in one process, on a new ledger or that of ``folder``.
+
+    ``known`` has its ``serviceInstanceId``.
+    """
+    with tempfile.TemporaryDirectory() as new, tempfile.TemporaryFile() as log:
+        folder = folder or new
         environment = {"LOOM_PATHS": str(LOOMS), **({"DATABASE_URL": database_url} if database_url else {})}
         process = subprocess.Popen(
             [sys.executable, "manage.py", "up", "--data", folder, "--port", "0", "--json"],
