@@ -27,6 +27,7 @@ stages:
     steps:
       act:
         code: steps:act
+        retry: {{attempts: 2, backoff: 0s}}
         on: {{again: act, done: end}}
     on: {{done: end}}
 """
@@ -54,9 +55,11 @@ def begin(context: StageContext[Plan]) -> Work:
 def act(step: CodeStep[Work, Plan]) -> str:
     do = step.input.do[step.state.index] if step.state.index < len(step.input.do) else {}
     seen = list(step.state.seen)
-    for loom, stage in do.get("read", []):
+    for loom, stage in do.get("read", []) if step.attempt == 1 else []:
         found = step.artifacts.get(loom, stage)
         seen.append(None if found is None else found.data)
+    if step.attempt == 1 and do.get("stumbles"):
+        raise ConnectionError("the first time")
     if "put" in do:
         step.put_artifact(do["put"])
     if do.get("remove"):

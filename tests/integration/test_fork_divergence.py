@@ -11,8 +11,11 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.core import clock, json_text
 from apps.runs.models import Run, State
+from apps.runs.services.executing import execute
+from apps.runs.services.landing import SegmentResult, land
 from apps.runs.services.leasing import forbid
 from tests.conftest import Service
+from tests.integration.attacking import lease
 from tests.integration.diverging_runs import (
     add_keeper,
     creates,
@@ -274,3 +277,27 @@ def test_many_differences_are_told_in_a_bounded_answer(keeper: Service) -> None:
         assert resume(keeper, few, scope="artifacts")["receipt"]["status"] == "accepted"
     assert many == len(captured)
     assert all(standing(keeper, f"a{n}") == (3, ["then"] * 500) for n in range(60))
+
+
+@pytest.mark.rule("M8", "R9")
+def test_a_pause_between_steps_keeps_what_the_run_depends_on(keeper: Service) -> None:
+    run_id = keeper.start("keeper", do=READS)
+    begun = lease(keeper)
+    step = land([SegmentResult(begun, execute(begun), keep=True)], now=clock.now())[0].next
+    assert step is not None
+    land([SegmentResult(step, execute(step))], now=clock.now())
+    keeper.operate("pause_run", runId=run_id)
+    run = keeper.run(run_id)
+    assert (run["status"], run["boundary"]) == ("paused", 1)
+    somebody(keeper, "other/main", replaces("a", 1, "meanwhile"))
+    [difference] = differences(resume(keeper, run))
+    assert difference["artifactId"] == "a"
+
+
+@pytest.mark.rule("M8", "R6")
+def test_what_only_a_failed_attempt_read_is_nothing_to_depend_on(keeper: Service) -> None:
+    run = paused(keeper, [{"read": [["other", "main"]], "stumbles": True}, {}])
+    statuses = [one["status"] for one in keeper.call("list_run_attempts", runId=run["runId"])["attempts"]]
+    assert statuses == ["completed", "failed", "completed"]
+    somebody(keeper, "other/main", replaces("a", 1, "meanwhile"))
+    assert resume(keeper, run)["receipt"]["status"] == "accepted"

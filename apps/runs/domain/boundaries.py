@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from apps.runs.domain.facts import Position
@@ -116,9 +116,10 @@ def seen_artifacts(
     def see(artifact_id: str, now: Seen) -> None:
         if not now.removed:
             before = at_place.get(now.place, artifact_id)
-            if before != artifact_id and seen[before].place == now.place:
-                # A place holds one Artifact: whoever sees another one there sees that the first is gone.
-                seen[before] = replace(seen[before], removed=True, digest=None)
+            was = seen.get(before)
+            if before != artifact_id and was is not None and was.place == now.place and not was.removed:
+                # A place holds one Artifact: to depend on the second is to have the first gone.
+                del seen[before]
             at_place[now.place] = artifact_id
         seen[artifact_id] = now
 

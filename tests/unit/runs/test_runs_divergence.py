@@ -96,9 +96,11 @@ def at(artifact_id: str, revision: int, stage: str = "stage", **more: Any) -> di
         ([([at("a", 1)], []), ([at("a", 4)], [])], {"a": Seen("loom", "stage", 4)}),
         ([([], [at("a", 2, removed=True)])], {"a": Seen("loom", "stage", 2, removed=True)}),
         # Another one at the same place: the first is gone.
+        ([([at("a", 1)], []), ([at("b", 3)], [])], {"b": Seen("loom", "stage", 3)}),
+        ([([at("a", 1)], []), ([at("b", 3)], []), ([at("a", 5)], [])], {"a": Seen("loom", "stage", 5)}),
         (
-            [([at("a", 1)], []), ([at("b", 3)], [])],
-            {"a": Seen("loom", "stage", 1, removed=True), "b": Seen("loom", "stage", 3)},
+            [([at("a", 1)], [at("a", 2, removed=True), at("b", 3)])],
+            {"a": Seen("loom", "stage", 2, removed=True), "b": Seen("loom", "stage", 3)},
         ),
         (
             [([], [at("a", 2, removed=True), at("b", 3)])],
