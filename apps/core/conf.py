@@ -169,7 +169,7 @@ def from_environment() -> Settings:
         fair_share=int(number("LOOMSVC_FAIR_SHARE", 50, least=1)),
         threads=threads,
         max_value_bytes=int(number("LOOMSVC_MAX_VALUE_BYTES", 1024 * 1024, least=1024)),
-        mirror_bytes=int(number("LOOMSVC_MIRROR_BYTES", 256 * 1024 * 1024, least=1024 * 1024)),
+        mirror_bytes=int(number("LOOMSVC_MIRROR_BYTES", 128 * 1024 * 1024, least=1024 * 1024)),
         session_idle_seconds=number("LOOMSVC_SESSION_IDLE_SECONDS", 7 * 86400, least=60),
         session_seconds=number("LOOMSVC_SESSION_SECONDS", 30 * 86400, least=60),
         form_seconds=number("LOOMSVC_FORM_SECONDS", 3600, least=1),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from apps.core import json_text
 from apps.looms.packages import digest_of
 from apps.mirrors.bundles.layout import LINE_FILES, RELEASE_FOLDER
 from apps.mirrors.bundles.lines import (
@@ -38,6 +37,7 @@ class Content:
 def check_content(bundle: Bundle, *, progress: Progress = no_progress) -> Content:
     """Read everything and raise :class:`MirrorInvalid` at the first thing that does not fit the rest."""
     _check_counts(bundle)
+    bundle.check_marks()
     run = bundle.only_line(RunLine)
     _same(run, bundle)
     release, files = _check_release(bundle)
@@ -89,8 +89,8 @@ def _check_release(bundle: Bundle) -> tuple[ReleaseLine, dict[str, bytes]]:
 
 def _check_states(bundle: Bundle, progress: Progress) -> set[str]:
     found: set[str] = set()
-    for state in bundle.lines(StateLine, progress=progress):
-        if json_text.digest(state.data) != state.digest:
+    for state, digest in bundle.valued_lines(StateLine, progress=progress):
+        if digest != state.digest:
             raise MirrorInvalid(f"State {state.state_id} is not the one of its digest", entry="states.jsonl")
         found.add(state.state_id)
     return found
@@ -119,9 +119,9 @@ def _check_events(bundle: Bundle, progress: Progress) -> None:
 
 def _check_results(bundle: Bundle, run: RunLine, progress: Progress) -> None:
     kept: dict[tuple[str, str, int], tuple[str, str, bool]] = {}
-    for artifact in bundle.lines(ArtifactLine, progress=progress):
+    for artifact, digest in bundle.valued_lines(ArtifactLine, progress=progress):
         where = f"{artifact.loom_name}/{artifact.stage_name} revision {artifact.revision}"
-        if json_text.digest(artifact.data) != artifact.digest or (artifact.removed and artifact.data is not None):
+        if digest != artifact.digest or (artifact.removed and artifact.data is not None):
             raise MirrorInvalid(f"{where} is not the one of its digest", entry="artifacts.jsonl")
         key = (artifact.loom_name, artifact.stage_name, artifact.revision)
         kept[key] = (artifact.artifact_id, artifact.digest, artifact.removed)
@@ -132,8 +132,8 @@ def _check_results(bundle: Bundle, run: RunLine, progress: Progress) -> None:
         seen.add(one.artifact_id)
     if len(seen) != len(run.held.dependencies):
         raise MirrorInvalid("an Artifact is named twice", entry="run.jsonl")
-    for record in bundle.lines(RecordLine, progress=progress):
-        if json_text.digest(record.data) != record.digest:
+    for record, digest in bundle.valued_lines(RecordLine, progress=progress):
+        if digest != record.digest:
             raise MirrorInvalid(f"Record {record.record_id} is not the one of its digest", entry="records.jsonl")
 
 

@@ -51,6 +51,11 @@ class Limits:
     bundle_bytes: int
     value_bytes: int
 
+    @property
+    def marks(self) -> int:
+        """How many values a bundle may have: many small ones take longer to read than a large one."""
+        return self.bundle_bytes // 16
+
     def line_bytes(self, name: str) -> int:
         """The longest line of a file: some have two values, as an input and an output."""
         return (1 if name in _ONE_VALUE else 2) * self.value_bytes + LINE_OVERHEAD

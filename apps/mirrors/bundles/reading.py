@@ -27,18 +27,35 @@ class Bundle:
     source: ZipSource
     limits: Limits
 
+    def check_marks(self) -> None:
+        """Refuse what would take too long to read, before any of it is."""
+        left = self.limits.marks
+        for name in SHAPES:
+            for text in self._texts(name):
+                left -= canonical.marks(text)
+                if left < 0:
+                    raise MirrorInvalid(f"it holds more than {self.limits.marks} values", entry=name)
+
     def lines(self, shape: type[L], *, progress: Progress = no_progress) -> Iterator[L]:
         """The lines of the file that holds ``shape``, checked one by one, in strictly growing order."""
+        for line, _ in self._lines(shape, "", progress):
+            yield line
+
+    def valued_lines(self, shape: type[L], *, progress: Progress = no_progress) -> Iterator[tuple[L, str]]:
+        """The lines of a file whose ``data`` have digests, each with the digest that its data really have."""
+        return self._lines(shape, "data", progress)
+
+    def _lines(self, shape: type[L], valued: str, progress: Progress) -> Iterator[tuple[L, str]]:
         name = next(name for name, held in SHAPES.items() if held is shape)
         key_of, last, number = KEYS[name], None, 0
         for number, text in enumerate(self._texts(name), start=1):
-            line = _line(shape, text, f"{name} line {number}")
+            line, members = _line(shape, text, f"{name} line {number}")
             key = key_of(line)
             if last is not None and key <= last:
                 raise MirrorInvalid("it is not after the line before it", entry=f"{name} line {number}")
             last = key
             progress(len(text))
-            yield line
+            yield line, canonical.member_digest(text, members, valued) if valued else ""
         entry = next(entry for entry in self.manifest.entries if entry.path == name)
         if number != entry.lines:
             raise MirrorInvalid(f"it has {number} lines, and the manifest says {entry.lines}", entry=name)
@@ -84,10 +101,10 @@ def open_copy(file: BinaryIO, size: int, manifest: Manifest, limits: Limits) -> 
     return Bundle(manifest, ZipSource(file, size, whole), limits)
 
 
-def _line(shape: type[L], text: bytes, place: str) -> L:
+def _line(shape: type[L], text: bytes, place: str) -> tuple[L, dict[str, Any]]:
     try:
         members: Any = canonical.read(text)
-        return shape.model_validate(members, by_alias=True, by_name=False)
+        return shape.model_validate(members, by_alias=True, by_name=False), members
     except canonical.NotCanonical as error:
         raise MirrorInvalid(str(error), entry=place) from None
     except ValidationError as error:

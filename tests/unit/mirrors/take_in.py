@@ -16,7 +16,7 @@ from apps.mirrors.bundles.sources import open_source
 from apps.mirrors.bundles.taking import take
 
 #: As the service ships.
-LIMITS = Limits(bundle_bytes=256 * 1024 * 1024, value_bytes=1024 * 1024)
+LIMITS = Limits(bundle_bytes=128 * 1024 * 1024, value_bytes=1024 * 1024)
 
 
 def most_resident() -> float:

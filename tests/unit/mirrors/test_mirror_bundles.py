@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mirror_samples import LIMITS, PATHS, entries_of, taken, traces, written, zip_source
+from mirror_samples import JSON, LIMITS, PATHS, entries_of, taken, traces, written, zip_source
 
 from apps.core import json_text
 from apps.core.errors import LoomError
-from apps.mirrors.bundles import zipped
+from apps.mirrors.bundles import canonical, zipped
 from apps.mirrors.bundles.lines import SHAPES, manifest_digest
 from apps.mirrors.bundles.refusals import MirrorInvalid
 from apps.mirrors.bundles.sources import open_source
@@ -225,6 +225,12 @@ def test_what_a_forger_makes_with_hashes_that_agree_is_found_too(name: str) -> N
     with pytest.raises(MirrorInvalid) as refused:
         taken(zip_source(FORGERIES[name]()))
     assert refused.value.code == "MIRROR_INVALID"
+
+
+@given(st.dictionaries(st.sampled_from(["aa", "data", "digest", "zz"]), JSON).filter(lambda found: "data" in found))
+def test_a_members_digest_is_taken_from_the_text_as_it_stands(members: dict[str, Any]) -> None:
+    text = json_text.canonical(members)
+    assert canonical.member_digest(text, members, "data") == json_text.digest(members["data"])
 
 
 def test_the_forger_is_good_at_it() -> None:
