@@ -392,4 +392,7 @@ def test_a_restored_run_is_mirrored_again_with_all_that_it_came_with(service: Se
         held = other.call("mirror_inspect", mirrorId=again["mirror"]["mirrorId"])
         assert held["verification"]["status"] == "verified"
         assert held["manifest"]["counts"]["artifacts"] == 1
+        forked = other.operate("fork_run", runId=restored["runId"], boundary=2)["run"]
+        of_fork = other.call("mirror_export", traceId=restored["traceId"], targetProject="target")["mirror"]
+        assert (of_fork["runId"], of_fork["boundary"]) == (forked["runId"], 2)
         Mirror.objects.filter(project__name="target").delete()

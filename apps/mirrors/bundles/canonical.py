@@ -26,8 +26,7 @@ class NotCanonical(ValueError):
 def read(text: bytes) -> Any:
     """The value of which ``text`` is the canonical form.  Raises :class:`NotCanonical`."""
     try:
-        decoder = _careful if _LONG_NUMBER.search(text) else _quick
-        value = decoder.decode(text.decode())
+        value = read_again(text)
     except NotCanonical:
         raise
     except (ValueError, RecursionError) as error:
@@ -42,6 +41,12 @@ def read(text: bytes) -> Any:
     if not same:
         raise NotCanonical("it is not in canonical form (RFC 8785)")
     return value
+
+
+def read_again(text: bytes) -> Any:
+    """The value of a text that :func:`read` has taken before."""
+    decoder = _careful if _LONG_NUMBER.search(text) else _quick
+    return decoder.decode(text.decode())
 
 
 def member_digest(text: bytes, members: dict[str, Any], name: str) -> str:

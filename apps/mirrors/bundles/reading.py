@@ -60,6 +60,12 @@ class Bundle:
         if number != entry.lines:
             raise MirrorInvalid(f"it has {number} lines, and the manifest says {entry.lines}", entry=name)
 
+    def lines_again(self, shape: type[L]) -> Iterator[L]:
+        """The lines of a file once more, after all of them were checked: quicker, for where others wait."""
+        name = next(name for name, held in SHAPES.items() if held is shape)
+        for text in self._texts(name):
+            yield shape.model_validate(canonical.read_again(text), by_alias=True, by_name=False)
+
     def only_line(self, shape: type[L]) -> L:
         """The one line of a file that has just one."""
         lines = list(self.lines(shape))

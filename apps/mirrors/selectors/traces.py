@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from apps.core import clock
+from apps.core.errors import ErrorCode, LoomError
 from apps.ledger.selectors.mirroring import event_lines, operation_lines
 from apps.looms.selectors.releases import StoredRelease
 from apps.mirrors.bundles.writing import Line, Subject
@@ -187,7 +188,14 @@ def _artifacts(held: HeldBoundary, touched: set[tuple[str, str, str, int]]) -> I
         data = None
         if not one.removed:
             kept = runs.kept_artifacts(held.run_id, [one.digest])
-            data = next(value for artifact_id, _, value in kept if artifact_id == one.artifact_id)
+            found_data = [value for artifact_id, _, value in kept if artifact_id == one.artifact_id]
+            if not found_data:
+                raise LoomError(
+                    ErrorCode.CONFLICT,
+                    f"What the Run saw of Artifact {one.artifact_id} is not kept in this Project, so no Mirror of this "
+                    "boundary can be whole. Export it where the Run came from, or at a later boundary.",
+                )
+            data = found_data[0]
         yield {
             "artifactId": one.artifact_id,
             "loomName": one.loom_name,

@@ -117,7 +117,7 @@ def _of_trace(target: Target, trace_id: uuid.UUID, now: list[PlaceNow]) -> set[t
 
 
 def _records(target: Target, found: Taken, placed: set[tuple[str, str]]) -> Iterator[PlanEntry]:
-    for some in batches((line.record_id, line.digest) for line in found.bundle.lines(RecordLine)):
+    for some in batches((line.record_id, line.digest) for line in found.bundle.lines_again(RecordLine)):
         known = record_digests(project_id=target.project_id, record_ids=[record_id for record_id, _ in some])
         for record_id, digest in some:
             decision = decide_record(

@@ -114,8 +114,8 @@ class _Placing:
         last_seen = self._last_seen()
         written: dict[str, int] = {}
         # What is to go makes room for what is to come at the same place.
-        for removed in (True, False):
-            for line in self.found.bundle.lines(ArtifactLine):
+        for removed in sorted({one.removed for one in last_seen.values()}, reverse=True):
+            for line in self.found.bundle.lines_again(ArtifactLine):
                 seen = last_seen.get((line.loom_name, line.stage_name, line.revision))
                 if seen is not None and seen.removed is removed and self._is_due("artifact", line.artifact_id):
                     written[line.artifact_id] = put_artifact(
@@ -130,7 +130,7 @@ class _Placing:
 
     def records(self) -> None:
         """Write the Records that are not there."""
-        due = (line for line in self.found.bundle.lines(RecordLine) if self._is_due("record", line.record_id))
+        due = (line for line in self.found.bundle.lines_again(RecordLine) if self._is_due("record", line.record_id))
         for some in batches(due, _RECORDS):
             put_records(project_id=self.target.project_id, records=[_new_record(line) for line in some])
             Placement.objects.bulk_create(
@@ -167,7 +167,7 @@ class _Placing:
 
     def _artifact_data(self) -> Iterator[ArtifactData]:
         last_seen = self._last_seen()
-        for line in self.found.bundle.lines(ArtifactLine):
+        for line in self.found.bundle.lines_again(ArtifactLine):
             if not line.removed and (line.loom_name, line.stage_name, line.revision) in last_seen:
                 yield ArtifactData(line.artifact_id, line.digest, line.data)
 
@@ -181,7 +181,7 @@ class _Placing:
     def _state(self, run: RunLine) -> boundaries.HeldState | None:
         if run.held.state_id is None:
             return None
-        for line in self.found.bundle.lines(StateLine):
+        for line in self.found.bundle.lines_again(StateLine):
             if line.state_id == run.held.state_id:
                 return boundaries.HeldState(uuid.UUID(line.state_id), line.stage, line.data, line.digest)
         raise AssertionError("the bundle was checked")
@@ -212,6 +212,7 @@ def _new_artifact(line: ArtifactLine) -> NewArtifact:
         revision=line.revision,
         removed=line.removed,
         data=line.data,
+        digest=line.digest,
         run_id=uuid.UUID(line.run_id),
     )
 
@@ -222,6 +223,7 @@ def _new_record(line: RecordLine) -> NewRecord:
         loom_name=line.loom_name,
         stage_name=line.stage_name,
         data=line.data,
+        digest=line.digest,
         run_id=uuid.UUID(line.run_id),
         created_at=dt.datetime.fromisoformat(line.created_at),
     )

@@ -17,7 +17,10 @@ from apps.results.selectors.mirroring import batches
 
 @dataclass(frozen=True, slots=True)
 class NewArtifact:
-    """What a place is to hold; ``removed``: nothing any more.  ``revision``: its number where it came from."""
+    """What a place is to hold; ``removed``: nothing any more.  ``revision``: its number where it came from.
+
+    ``digest`` is the one of ``data``; whoever read it has made sure.
+    """
 
     artifact_id: str
     loom_name: str
@@ -25,17 +28,19 @@ class NewArtifact:
     revision: int
     removed: bool
     data: Any
+    digest: str
     run_id: uuid.UUID
 
 
 @dataclass(frozen=True, slots=True)
 class NewRecord:
-    """A Record as it was; ``created_at`` included."""
+    """A Record as it was, ``created_at`` included; ``digest`` is the one of ``data``."""
 
     record_id: str
     loom_name: str
     stage_name: str
     data: Any
+    digest: str
     run_id: uuid.UUID
     created_at: dt.datetime
 
@@ -67,14 +72,28 @@ def put_artifact(*, project_id: uuid.UUID, artifact: NewArtifact, now: dt.dateti
     place = Artifact.objects.get(project_id=project_id, loom_name=artifact.loom_name, stage_name=artifact.stage_name)
     at = max(now, place.updated_at or now)
     written: list[ArtifactRevision] = []
+
+    def revise(artifact_id: str, data: Any, digest: str, *, removed: bool) -> None:
+        place.revision += 1
+        written.append(
+            ArtifactRevision(
+                id=new_id(),
+                artifact=place,
+                revision=place.revision,
+                artifact_id_then=artifact_id,
+                data=data,
+                digest=digest,
+                removed=removed,
+                run_id=artifact.run_id,
+                created_at=at,
+            )
+        )
+
     if place.artifact_id is not None and place.artifact_id != artifact.artifact_id and not artifact.removed:
-        written.append(_revision(place, place.artifact_id, None, removed=True, run_id=artifact.run_id, at=at))
+        revise(place.artifact_id, None, json_text.digest(None), removed=True)
         place.artifact_id = None
     place.revision = max(place.revision, artifact.revision - 1)
-    revision = _revision(
-        place, artifact.artifact_id, artifact.data, removed=artifact.removed, run_id=artifact.run_id, at=at
-    )
-    written.append(revision)
+    revise(artifact.artifact_id, artifact.data, artifact.digest, removed=artifact.removed)
     if artifact.removed:
         place.artifact_id = None
     elif place.artifact_id is None:
@@ -82,24 +101,7 @@ def put_artifact(*, project_id: uuid.UUID, artifact: NewArtifact, now: dt.dateti
     place.updated_at = at
     place.save(update_fields=["artifact_id", "revision", "created_at", "updated_at"])
     ArtifactRevision.objects.bulk_create(written)
-    return revision.revision
-
-
-def _revision(
-    place: Artifact, artifact_id: str, data: Any, *, removed: bool, run_id: uuid.UUID, at: dt.datetime
-) -> ArtifactRevision:
-    place.revision += 1
-    return ArtifactRevision(
-        id=new_id(),
-        artifact=place,
-        revision=place.revision,
-        artifact_id_then=artifact_id,
-        data=data,
-        digest=json_text.digest(data),
-        removed=removed,
-        run_id=run_id,
-        created_at=at,
-    )
+    return place.revision
 
 
 def put_records(*, project_id: uuid.UUID, records: Sequence[NewRecord]) -> None:
@@ -116,7 +118,7 @@ def _records(project_id: uuid.UUID, records: Iterable[NewRecord]) -> list[Record
             loom_name=one.loom_name,
             stage_name=one.stage_name,
             data=one.data,
-            digest=json_text.digest(one.data),
+            digest=one.digest,
             run_id=one.run_id,
             created_at=one.created_at,
         )
