@@ -265,6 +265,19 @@ def test_a_model_that_comes_to_nothing_fails_the_run_and_says_why(
     assert events(run["runId"])[-2:] == ["AgentCallClosed", "RunFailed"]
 
 
+@pytest.mark.rule("R7", "A8")
+def test_an_outcome_without_a_route_goes_back_to_the_model(
+    service: Service, counting: None, provider: Provider, loom_paths: Path
+) -> None:
+    file = loom_paths / "counting" / "steps.py"
+    file.write_text(file.read_text().replace('outcome: Literal["done", "again"]', "outcome: str"))
+    give_key(service)
+    provider.answers = [hands_in({"outcome": "nowhere"}), hands_in({"outcome": "done"})]
+    run = service.finish("counting")
+    assert (run["status"], run["usage"]) == ("completed", usage(2, 0))
+    assert "nowhere" in str(provider.requests[1].body["messages"][-1])
+
+
 @pytest.mark.rule("R15")
 def test_a_run_whose_model_lacks_its_key_is_rejected_and_leaves_its_receipt_only(
     service: Service, counting: None, provider: Provider

@@ -258,7 +258,7 @@ class _Step:
         if issues:
             return issues
         error = check_outcome(self.leased.loom.graph, self.leased.position, outcome)
-        return [] if error is None else [Issue("outcome", "/outcome", error.message)]
+        return [] if error is None else [Issue("choice", "/outcome", error.message)]
 
     # -- Tools ----------------------------------------------------------------------------------
 
