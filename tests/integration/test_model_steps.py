@@ -442,11 +442,14 @@ def test_a_cancelled_run_stops_its_model_at_the_next_boundary(
     from apps.agent_sessions.services import agent_steps
 
     give_key(service)
-    provider.answers = [calls("add", {"number": 1}), calls("add", {"number": 1}), hands_in({"outcome": "done"})]
+    twice = Answer(calls=(("add", {"number": 1}), ("add", {"number": 1})))
+    provider.answers = [twice, hands_in({"outcome": "done"})]
+    ran: list[str] = []
     run_id = service.start("counting")
     run_tool = agent_steps.run_tool
 
     def cancels(request: Any) -> Any:
+        ran.append(request.tool_call_id)
         service.operate("cancel_run", runId=run_id)
         assert request.cancelled()
         return run_tool(request)
@@ -456,6 +459,7 @@ def test_a_cancelled_run_stops_its_model_at_the_next_boundary(
     run = service.run(run_id)
     assert (run["status"], run["usage"]) == ("cancelled", usage(1, 0))
     assert len(provider.requests) == 1
+    assert ran == ["1"], "no Tool is begun after the fence has moved"
     assert "ToolCallSettled" not in events(run_id)
     stored = Run.objects.get(pk=run_id)
     assert stored.state is not None and stored.state.data["number"] == 0
