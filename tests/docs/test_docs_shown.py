@@ -250,5 +250,7 @@ def test_the_pages_that_must_be_followed_have_commands() -> None:
         "docs/tutorial/first-loom.md",
         "docs/how-to/connect-mcp.md",
         "docs/how-to/use-rest.md",
+        "docs/how-to/search.md",
+        "docs/how-to/find-what-is-wrong.md",
         "docs/how-to/work-as-an-agent.md",
     } <= {name_of(page) for page in SHOWN}

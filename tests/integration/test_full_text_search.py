@@ -210,3 +210,15 @@ def test_what_is_deleted_is_found_no_more(project: Any) -> None:
     land(project, AppendRecord("r-3", "winter"))
     assert urls(project, "spring") == []
     assert len(urls(project, "winter")) == 1
+
+
+@pytest.mark.rule("M5", "B7")
+def test_what_a_mirror_puts_back_is_found(project: Any) -> None:
+    from apps.results.services import mirroring
+
+    run_id = uuid.uuid4()
+    mirroring.put_records(
+        project_id=project.pk,
+        records=[mirroring.NewRecord("r", "notes", "work", {"text": "spring"}, run_id, clock.now())],
+    )
+    assert urls(project, "spring") == ["loom://records/r"]
