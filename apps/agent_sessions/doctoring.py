@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from apps.agent_sessions.models import ProviderKey
 from apps.agent_sessions.runtime.models import Catalogue, ModelsInvalid, catalogue
 from apps.agent_sessions.runtime.scripts import ScriptInvalid
+from apps.agent_sessions.services import encryption
 from apps.core import conf
+from apps.core.errors import LoomError
 from apps.core.findings import Finding, ok, problem, register_check, warning
 
 
@@ -26,14 +28,19 @@ def check_models() -> Iterator[Finding]:
 
 
 def check_keys() -> Iterator[Finding]:
-    """Every model that Agent Steps get has its provider's key; keys themselves are never shown."""
+    """Every model that Agent Steps get has its provider's key, and keys can be read; they are never shown."""
+    kept: dict[str, list[str]] = {}
+    for row in ProviderKey.objects.select_related("project").order_by("project__name", "provider"):
+        kept.setdefault(row.provider, []).append(row.project.name)
+        if not _is_readable(row):
+            yield problem(
+                f"The key for {row.provider} in Project {row.project.name} cannot be read.",
+                "Give the service the secret of LOOMSVC_KEY_SECRETS again, or enter the key anew.",
+            )
     try:
         known = catalogue()
     except (ModelsInvalid, ScriptInvalid):
         return
-    kept: dict[str, list[str]] = {}
-    for name, project in ProviderKey.objects.order_by("project__name").values_list("provider", "project__name"):
-        kept.setdefault(name, []).append(project)
     used = _providers_in_use(known)
     for provider in known.providers():
         if not provider.needs_key:
@@ -47,6 +54,14 @@ def check_keys() -> Iterator[Finding]:
             )
         else:
             yield ok(f"No key for {provider.id}, which no Agent Step gets")
+
+
+def _is_readable(row: ProviderKey) -> bool:
+    try:
+        encryption.decrypt(row.pk, row.ciphertext)
+    except (encryption.CannotDecrypt, LoomError):
+        return False
+    return True
 
 
 def _providers_in_use(known: Catalogue) -> set[str]:

@@ -26,6 +26,7 @@ from apps.core.caller import Source
 from apps.core.database import database_time, missing_triggers, unsound_settings
 from apps.core.findings import AREAS, Finding, Health
 from apps.runs.services import executors
+from tests.conftest import Service
 
 pytestmark = pytest.mark.django_db
 
@@ -178,6 +179,21 @@ def test_models_that_cannot_be_read_and_keys_that_are_missing_are_told(folder: P
     assert only("models").health is Health.PROBLEM
 
 
+@pytest.mark.rule("B5", "K17")
+def test_a_key_that_cannot_be_read_is_told_and_none_is_shown(folder: Path) -> None:
+    from apps.agent_sessions.models import ProviderKey
+    from apps.agent_sessions.services.provider_keys import set_provider_key
+
+    project = ensure_default_project(now=clock.now())
+    for provider in ("acme", "other"):
+        set_provider_key(project_id=project.pk, provider=provider, key=f"sk-{PASSWORD}", by="test", now=clock.now())
+    assert found("models") == []
+    one, two = ProviderKey.objects.order_by("provider")
+    ProviderKey.objects.filter(pk=one.pk).update(ciphertext=two.ciphertext)
+    assert only("models").message == "The key for acme in Project default cannot be read."
+    assert PASSWORD not in str(list(findings.examine()))
+
+
 @pytest.mark.rule("N2", "N4")
 def test_a_connection_file_is_looked_at_closely(folder: Path) -> None:
     path = folder / "connection.json"
@@ -213,6 +229,20 @@ def test_each_kind_of_entry_is_ready_or_says_why(folder: Path, monkeypatch: pyte
         "Agent Steps do not run at /mcp and /mcp/codex in Project default",
         "Agent Steps do not run at /internal/mcp, /internal/mcp/studio, /api/v1 and the console in Project default",
     ]
+
+
+@pytest.mark.rule("N8", "R15")
+def test_status_says_the_same_to_one_caller(folder: Path, service: Service, settings: Any) -> None:
+    assert service.call("status")["service"]["ready"] is True
+    assert found("entries") == []
+    models = folder / "models.yaml"
+    models.write_text("providers: {acme: {kind: openai, models: [one]}}\ndefault: acme/one\n")
+    settings.LOOMSVC = replace(settings.LOOMSVC, models_file=models)
+    status = service.call("status")["service"]
+    assert status["ready"] is False
+    assert status["notReadyBecause"] in str(found("entries", Health.WARNING))
+    agent = replace(service.caller, source=Source.AGENT_IDE, entry="/mcp")
+    assert service.call("status", caller=agent)["service"]["ready"] is True
 
 
 @pytest.mark.rule("E6")
