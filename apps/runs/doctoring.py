@@ -19,7 +19,7 @@ _MOST_PROJECTS = 50
 
 def check_entries() -> Iterator[Finding]:
     """Each kind of Entry in each Project: ready for Agent Steps, or why not."""
-    projects = all_projects()[:_MOST_PROJECTS]
+    projects = all_projects(most=_MOST_PROJECTS)
     for kind, entries in _ENTRIES.items():
         reasons = {project.name: not_ready_because(kind, project.pk) for project in projects}
         ready = [name for name, reason in reasons.items() if reason is None]
