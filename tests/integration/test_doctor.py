@@ -17,6 +17,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
+from apps.access.domain import tokens
 from apps.access.services.credentials import create_credential
 from apps.access.services.local import prepare_local_access
 from apps.access.services.projects import ensure_default_project
@@ -203,8 +204,11 @@ def test_a_connection_file_is_looked_at_closely(folder: Path) -> None:
     body = json.loads(path.read_text())
     path.write_text(json.dumps({**body, "pid": 2**30}))
     assert only("clients").cure == "Start it: loomsvc up"
-    path.write_text(json.dumps({**body, "entries": {"cli": {"path": "/internal/mcp", "token": "loom_cli_x"}}}))
-    assert "for cli are not valid" in only("clients").message
+    known = tokens.read(body["entries"]["cli"]["token"])
+    assert known is not None
+    for text in ("loom_cli_x", replace(known, secret="x" * 43).text, tokens.mint(Source.CLI).text):
+        path.write_text(json.dumps({**body, "entries": {"cli": {"path": "/internal/mcp", "token": text}}}))
+        assert "for cli are not valid" in only("clients").message
     path.write_text("{")
     assert only("clients").health is Health.PROBLEM
 
@@ -247,10 +251,10 @@ def test_status_says_the_same_to_one_caller(folder: Path, service: Service, sett
 
 @pytest.mark.rule("E6")
 def test_nothing_that_opens_anything_is_shown(folder: Path, settings: Any) -> None:
-    tokens = [entry["token"] for entry in json.loads((folder / "connection.json").read_text())["entries"].values()]
+    texts = [entry["token"] for entry in json.loads((folder / "connection.json").read_text())["entries"].values()]
     for options in ({}, {"as_json": True}):
         said, _ = doctor(**options)
-        assert not [token for token in tokens if token in said or token[-20:] in said]
+        assert not [text for text in texts if text in said or text[-20:] in said]
         assert settings.SECRET_KEY not in said
 
 

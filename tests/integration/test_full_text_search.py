@@ -15,6 +15,7 @@ from apps.access.services.projects import create_project
 from apps.core import clock
 from apps.core.errors import LoomError
 from apps.looms.authoring.staging import AppendRecord, CreateArtifact, RemoveArtifact, ReplaceArtifact, Staged
+from apps.results.domain.words import Sought
 from apps.results.models import ArtifactRevision, Record, SearchEntry
 from apps.results.selectors.searching import FoundPage, search_results
 from apps.results.services.landing import Landing, land_commits
@@ -83,6 +84,13 @@ def test_no_query_means_anything_but_its_words(project: Any, query: str) -> None
     assert urls(project, query) == (["loom://records/r"] if query == "the" else [])
 
 
+@pytest.mark.parametrize("word", ["a'b", 'a"b', "a\\b", "a' | 'one", 'a" OR "one', "one) | ('one", "a b"])
+def test_a_word_is_quoted_whatever_is_in_it(project: Any, word: str) -> None:
+    land(project, AppendRecord("r", "the one and only"))
+    rows = SearchEntry.objects.filter(word_index__has_words=[Sought(word, False)])
+    assert list(rows) == []
+
+
 @pytest.mark.rule("B7")
 @given(st.text(max_size=60), st.text(alphabet="ab'\"*:&|!()<>-^ \\%_東京é😀\u0301", max_size=40))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -103,7 +111,7 @@ def test_only_what_stands_now_is_found_of_an_artifact(project: Any) -> None:
     land(project, ReplaceArtifact("a", 2, "third words"))
     assert (urls(project, "second"), urls(project, "third")) == ([], ["loom://artifacts/a"])
     land(project, RemoveArtifact("a", 3))
-    assert urls(project, "words") == []
+    assert (urls(project, "words"), urls(project, "a")) == ([], [])
     land(project, CreateArtifact("b", "fourth words"))
     assert urls(project, "words") == ["loom://artifacts/b"]
     assert SearchEntry.objects.count() == 1
