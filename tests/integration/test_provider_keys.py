@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from apps.agent_sessions.models import ProviderKey
 from apps.agent_sessions.runtime.ended import Failed, Succeeded, Usage
 from apps.agent_sessions.services import key_tests, provider_keys, working
 from apps.core import clock
+from apps.core.endpoints import all_endpoints
 from apps.core.errors import LoomError
 from apps.core.redaction import redact_text
 from tests.conftest import Service
@@ -242,3 +244,13 @@ def test_the_admin_shows_the_last_four_characters_and_no_more(client: Client) ->
         assert answer.status_code == 200, page
         assert KEY not in text and row.ciphertext not in text and client.proof["session_secret"] not in text
     assert "…WXYZ" in admin.get("/admin/agent_sessions/providerkey/").content.decode()
+
+
+@pytest.mark.rule("FR-H13", "K13", "K17")
+def test_no_endpoint_reads_sets_or_makes_a_key_or_a_credential(client: Client) -> None:
+    keep(client)
+    for endpoint in all_endpoints():
+        assert not {"key", "api_key", "token", "provider_key"} & set(endpoint.input.wire_schema().get("properties", {}))
+        assert "key" not in endpoint.name and "token" not in endpoint.name
+    said = json.dumps([client.service.call(name) for name in ("status", "list_models")])
+    assert KEY[:12] not in said and "WXYZ" not in said
