@@ -120,7 +120,6 @@ class ProviderKey(models.Model):
     class Meta:
         ordering = ["project", "provider"]
         constraints = [models.UniqueConstraint(fields=["project", "provider"], name="one_key_for_a_provider")]
-        permissions = [("set_providerkey", "Can set, test and remove provider keys")]
 
     def __str__(self) -> str:
         return f"{self.provider} …{self.last_four}"

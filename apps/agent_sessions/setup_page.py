@@ -1,7 +1,7 @@
 """The page where an operator enters a Project's key for a provider (B5, K5).
 
 Its address holds no secret and may be shown to anybody; the page holds none either.  It takes a
-signed-in operator with the permission, and changes something on POST with a CSRF token only.
+signed-in superuser, and changes something on POST with a CSRF token only.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from apps.agent_sessions.services.provider_keys import remove_provider_key, set_
 from apps.core import clock
 from apps.core.errors import LoomError
 
-PERMISSION = "agent_sessions.set_providerkey"
-
 
 class KeyForm(forms.Form):
     """The key is never put into the page again, not even after a mistake."""
@@ -43,7 +41,8 @@ class KeyForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 def provider_key_page(request: HttpRequest, project: str, provider: str, *, site: AdminSite) -> HttpResponse:
     """Show what may be known of the key; on POST keep, test or forget it."""
-    if not request.user.has_perm(PERMISSION):
+    # No role gives it: keys are for superusers (K14).
+    if not request.user.is_superuser:
         raise PermissionDenied
     project_id, named = _find(project, provider)
     response: HttpResponse

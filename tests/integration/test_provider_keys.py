@@ -53,9 +53,8 @@ def find(client: Client, provider: str = "acme") -> str | None:
 def browser(*, permitted: bool = True, signed_in: bool = True) -> Browser:
     found = Browser(enforce_csrf_checks=False)
     if signed_in:
-        user = User.objects.create_user(f"user{uuid.uuid4().hex[:6]}", password="x", is_staff=True)
-        if permitted:
-            user.user_permissions.add(Permission.objects.get(codename="set_providerkey"))
+        user = User.objects.create_user(f"user{uuid.uuid4().hex[:6]}", is_staff=True, is_superuser=permitted)
+        user.user_permissions.set(Permission.objects.all())
         found.force_login(user)
     return found
 
@@ -161,8 +160,8 @@ def test_a_scaled_out_service_without_a_secret_keeps_no_key(client: Client, sett
     assert not ProviderKey.objects.exists()
 
 
-@pytest.mark.rule("K5", "B5")
-def test_the_page_takes_an_operator_with_the_permission_only(client: Client) -> None:
+@pytest.mark.rule("K5", "K14", "B5")
+def test_the_page_takes_a_superuser_only(client: Client) -> None:
     for visitor, expected in ((browser(signed_in=False), 302), (browser(permitted=False), 403), (browser(), 200)):
         assert visitor.get(PAGE).status_code == expected
         if expected != 200:

@@ -3,7 +3,7 @@
 for (const form of document.querySelectorAll("form[data-provider-key]")) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    await fetch(form.action, {
+    await fetch(window.location.href, {
       method: "POST",
       body: new FormData(form, event.submitter),
       credentials: "same-origin",
