@@ -33,7 +33,8 @@ def find_proven(*, caller: Caller, id: str, session_secret: str) -> uuid.UUID:
 
 def get_status(key: uuid.UUID) -> AgentStatus:
     """The session as it stands."""
-    return status_of(AgentSession.objects.get(pk=key))
+    # A poll shows neither, and they may be long.
+    return status_of(AgentSession.objects.defer("program", "input").get(pk=key))
 
 
 def status_of(row: AgentSession) -> AgentStatus:
