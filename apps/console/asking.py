@@ -62,9 +62,9 @@ def answer_of(kind: str, request: Any, given: Mapping[str, str]) -> tuple[Any, l
             entries.append({"questionId": question["id"], "isSkipped": True})
             continue
         if given.get(f"skip{number}") == "yes":
-            issues.append(Issue("ambiguous", f"/answer/{number}", "Answer it or skip it, not both."))
+            issues.append(Issue("combination", f"/answer/{number}", "Answer it or skip it, not both."))
         if chosen and own:
-            issues.append(Issue("ambiguous", f"/answer/{number}", BOTH))
+            issues.append(Issue("combination", f"/answer/{number}", BOTH))
         text = own or chosen
         entries.append({"questionId": question["id"], "isSkipped": False, **({"answer": text} if text else {})})
     return entries, issues

@@ -53,7 +53,7 @@ def identity_of_each(form: QueryDict, run_id: str) -> dict[str, str]:
         base = uuid.UUID(form.get("operationId", ""))
     except ValueError:
         raise invalid_request(
-            "Form", [Issue("uuid", "/operationId", "Load the page again and use its form.")]
+            "Form", [Issue("type", "/operationId", "Load the page again and use its form.")]
         ) from None
     return {
         "operationId": str(uuid.uuid5(base, run_id)),

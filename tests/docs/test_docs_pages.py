@@ -115,6 +115,22 @@ def test_the_table_of_entries_is_that_of_the_code() -> None:
     assert shown == [entry.path for entry in (*MCP_ENTRIES, REST_ENTRY)]
 
 
+def test_the_table_of_console_permissions_is_that_of_the_code() -> None:
+    from apps.console.models import ProjectRole
+    from apps.console.permissions import SUPERUSER_ONLY, Permission
+
+    rows = table(ROOT / "docs" / "how-to" / "operate-with-the-console.md", "permission", "lets a person")
+    assert [(row["permission"], row["lets a person"]) for row in rows] == list(ProjectRole._meta.permissions)
+    assert {row["permission"] for row in rows} == {p.value for p in Permission} - SUPERUSER_ONLY
+
+
+def test_the_sections_of_the_attention_page_are_those_of_the_code() -> None:
+    from apps.console.pages.attention import TITLES
+
+    rows = table(ROOT / "docs" / "how-to" / "operate-with-the-console.md", "section", "next step")
+    assert [row["section"] for row in rows] == list(TITLES.values())
+
+
 def test_every_environment_variable_that_is_read_is_described_and_no_other() -> None:
     read: set[str] = set()
     for path in [*(ROOT / "apps").rglob("*.py"), *(ROOT / "loomsvc").rglob("*.py")]:

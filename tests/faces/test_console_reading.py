@@ -149,8 +149,9 @@ def test_a_live_part_is_sent_again_only_when_it_is_another_one(service: Any) -> 
     assert text_of(over).startswith('<div id="live" data-live="off"')  # type: ignore[arg-type]
 
 
+@pytest.mark.rule("FR-I7")
 def test_the_raw_lists_keep_their_buttons_under_our_frame(service: Any) -> None:
-    """Django's own pages are extended, not copied: what an upgrade brings is there (FR-I7)."""
+    """Django's own pages are extended, not copied: what an upgrade brings is there."""
     client = signed_in(root())
     shown = text_of(client.get("/admin/auth/user/add/"))  # type: ignore[arg-type]
     assert 'name="_save"' in shown

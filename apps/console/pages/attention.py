@@ -20,6 +20,18 @@ from apps.runs.selectors import attention as needy
 #: Rows that a section shows; where there are more, its number says "50+".
 MOST = 50
 FAILED_WITHIN = dt.timedelta(days=1)
+#: Section → what it is called, in the order in which they are shown.
+TITLES = {
+    "people": "Waits for a person",
+    "workers": "Workers that went silent",
+    "overdue": "Due, and no worker takes them",
+    "stopped": "Stopped by the service",
+    "agents": "Agent Steps that no agent has claimed",
+    "operations": "Operations of unknown effect",
+    "tools": "Tool calls of unknown effect",
+    "looms": "Looms that do not load",
+    "failed": "Failed within a day",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +39,12 @@ class Section:
     """One kind of trouble: what it is, what to do about it, and the rows that have it."""
 
     key: str
-    title: str
     cure: str
     rows: Sequence[Any]
+
+    @property
+    def title(self) -> str:
+        return TITLES[self.key]
 
     @property
     def number(self) -> str:
@@ -59,50 +74,42 @@ def _sections(operator: Operator) -> list[Section]:
     return [
         Section(
             "people",
-            "Waits for a person",
             "Open the Run and answer.",
             needy.waiting_for_people(project_ids=seen, limit=most),
         ),
         Section(
             "workers",
-            "Workers that went silent",
             "Look whether the worker lives and whether a sweep runs; a sweep ends or repeats what they held.",
             sorted({run.worker: run for run in left}.values(), key=lambda run: run.since),
         ),
         Section(
             "overdue",
-            "Due, and no worker takes them",
             "Look whether workers run, and have enough of them.",
             needy.taken_by_nobody(project_ids=seen, limit=most),
         ),
         Section(
             "stopped",
-            "Stopped by the service",
             "Mend what the reason says, then resume the Run.",
             needy.paused_by_the_service(project_ids=seen, limit=most),
         ),
         Section(
             "agents",
-            "Agent Steps that no agent has claimed",
             "Connect an agent at the Run's Project; it reads the Run and claims the call.",
             unclaimed_calls(project_ids=seen, limit=most),
         ),
         Section(
             "operations",
-            "Operations of unknown effect",
             "Open the Run, see what it shows, and do not send the operation again.",
             indeterminate_operations(project_ids=seen, limit=most),
         ),
         Section(
             "tools",
-            "Tool calls of unknown effect",
             "Look outside whether the Tool did its work before anyone has it done anew.",
             indeterminate_tool_calls(project_ids=seen, limit=most),
         ),
-        Section("looms", "Looms that do not load", "Mend the file; it is loaded at the next look.", problems()[:most]),
+        Section("looms", "Mend the file; it is loaded at the next look.", problems()[:most]),
         Section(
             "failed",
-            "Failed within a day",
             "Open the Run: it says where and why.",
             needy.failed_since(project_ids=seen, since=clock.now() - FAILED_WITHIN, limit=most),
         ),
