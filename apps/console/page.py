@@ -28,6 +28,7 @@ from django.template.response import TemplateResponse
 from django.utils.cache import get_conditional_response
 
 from apps.console.permissions import Operator, Permission, operator_of
+from apps.core.database import planned_for_values
 from apps.core.errors import ErrorCode, LoomError
 
 P = ParamSpec("P")
@@ -54,7 +55,8 @@ def page(
             try:
                 if not operator.may(permission):
                     raise PermissionDenied(f"Your account lacks the permission {permission.value}.")
-                return view(request, operator, *args, **kwargs)
+                with planned_for_values():
+                    return view(request, operator, *args, **kwargs)
             except PermissionDenied as refusal:
                 return refuse(request, "Not allowed", str(refusal), 403)
             except Http404:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from django.db import InterfaceError, OperationalError, connection
@@ -72,6 +73,25 @@ def lock_shared(rows: QuerySet[Any]) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(f"{sql} FOR SHARE", parameters)
         return cursor.fetchone() is not None
+
+
+@contextmanager
+def planned_for_values() -> Iterator[None]:
+    """Statements inside are planned by PostgreSQL for the values that they carry, and not prepared.
+
+    A prepared statement gets one plan for whatever value.  For lists that is the wrong one somewhere: a whole
+    table is gone through for the few rows of a small Project, which an index had ready.
+    """
+    if connection.vendor != "postgresql":
+        yield
+        return
+    connection.ensure_connection()
+    raw = connection.connection
+    before, raw.prepare_threshold = raw.prepare_threshold, None
+    try:
+        yield
+    finally:
+        raw.prepare_threshold = before
 
 
 def lock_name(*parts: str | uuid.UUID) -> None:

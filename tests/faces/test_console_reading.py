@@ -16,6 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import get_resolver
 
 from apps.console.pages.run import TABS
+from apps.core import clock
 
 PAYLOAD = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'javascript:alert(3)"
 
@@ -132,11 +133,30 @@ def test_pages_cost_as_many_statements_whatever_there_is(service: Any) -> None:
     assert all(now <= then + 1 for now, then in zip(after, before[len(lists) :], strict=True)), (before, after)
 
 
+@pytest.mark.rule("P9")
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite plans each statement by itself")
+def test_lists_are_planned_for_their_project_and_not_for_any(service: Any) -> None:
+    """A plan for any Project reads a whole table for a small one, once the statement has been prepared."""
+    client = signed_in(root())
+    service.start(do=[])
+    for _ in range(8):
+        service.call("list_runs", status="queued")
+        client.get("/admin/console/runs/?status=queued")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement FROM pg_prepared_statements")
+        prepared = [statement for (statement,) in cursor.fetchall()]
+    assert prepared, "other statements are"
+    lists = [one for one in prepared if "ORDER BY" in one and '"runs_run"."status" =' in one]
+    assert lists == []
+
+
 @pytest.mark.rule("FR-I13")
-def test_a_live_part_is_sent_again_only_when_it_is_another_one(service: Any) -> None:
+def test_a_live_part_is_sent_again_only_when_it_is_another_one(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     client = signed_in(root())
     run_id = service.finish(do=[{"ending": "ask"}])["runId"]
     service.operate("pause_run", runId=run_id)
+    at = clock.now()
+    monkeypatch.setattr(clock, "now", lambda: at)
     whole = text_of(client.get(page(run_id)))  # type: ignore[arg-type]
     part = client.get(page(run_id), headers={"X-Live": "live"})
     assert text_of(part).startswith('<div id="live" data-live="on"')  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import Count, QuerySet
 
 from apps.core import clock, cursors
+from apps.core.database import planned_for_values
 from apps.core.errors import not_found
 from apps.core.prepared import PreparedRead
 from apps.ledger.selectors.events import events_after
@@ -135,7 +136,8 @@ def list_runs(*, project_id: uuid.UUID, query: contracts.ListRuns) -> contracts.
         rows = rows.filter(status=query.status)
     if after is not None:
         rows = rows.filter(id__lt=after)
-    page = list(rows[: query.limit + 1])
+    with planned_for_values():
+        page = list(rows[: query.limit + 1])
     shown = page[: query.limit]
     current = current_instance().id
     return contracts.RunList(
