@@ -56,4 +56,5 @@ class DocumentPage(SpectacularSwaggerSplitView):
     content_negotiation_class = OneAnswer
     metadata_class = None
     schema = None
+    template_name = "rest/docs.html"
     url = "/api/v1/openapi.json"

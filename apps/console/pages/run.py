@@ -145,12 +145,12 @@ def _pictures(request: HttpRequest, operator: Operator, detail: RunDetail) -> di
 
 
 def _drawn_at(detail: RunDetail) -> dt.datetime:
-    """Now; where nothing moves by itself, the minute: a page that is looked at stays the same for as long."""
+    """Now; where nothing moves by itself, to ten seconds: a page that is looked at stays the same for as long."""
     now = clock.now()
     if detail.view.status in ("queued", "running"):
         return now
     changed = dt.datetime.fromisoformat(detail.view.updated_at)
-    return max(changed, now.replace(second=0, microsecond=0))
+    return max(changed, now.replace(second=now.second // 10 * 10, microsecond=0))
 
 
 def _last_answer(detail: RunDetail) -> dict[str, Any]:
