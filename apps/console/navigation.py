@@ -22,6 +22,7 @@ ENTRIES = (
     Entry("Runs", "admin:console_runs"),
     Entry("Looms", "admin:console_looms"),
     Entry("Artifacts", "admin:console_artifacts"),
+    Entry("Mirrors", "admin:console_mirrors"),
     Entry("Agents", "admin:console_agents"),
     Entry("Workers", "admin:console_health"),
     Entry("Access", "admin:console_access"),

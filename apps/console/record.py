@@ -1,4 +1,4 @@
-"""What operators change outside the operations ledger - accounts and credentials - in Django's own log (K25).
+"""What operators change outside the operations ledger - accounts, credentials, restores - in Django's own log (K25).
 
 The log has no page that changes or removes its rows.
 """
@@ -29,13 +29,22 @@ class AccountChange:
 
 def record_credential(*, user: User | AnonymousUser, public_id: str, is_new: bool, said: str) -> None:
     """Keep that a signed-in person made or revoked a credential."""
+    _record(user, ("access", "credential"), public_id, ADDITION if is_new else CHANGE, said)
+
+
+def record_restore(*, user: User | AnonymousUser, mirror_id: str, said: str) -> None:
+    """Keep that a signed-in person restored a Mirror."""
+    _record(user, ("mirrors", "mirror"), mirror_id, CHANGE, said)
+
+
+def _record(user: User | AnonymousUser, model: tuple[str, str], key: str, flag: int, said: str) -> None:
     assert user.pk is not None, "a page without a signed-in person made a write"
     LogEntry.objects.create(
         user_id=user.pk,
-        content_type=ContentType.objects.get_by_natural_key("access", "credential"),
-        object_id=public_id,
-        object_repr=public_id,
-        action_flag=ADDITION if is_new else CHANGE,
+        content_type=ContentType.objects.get_by_natural_key(*model),
+        object_id=key,
+        object_repr=key,
+        action_flag=flag,
         change_message=said[:_LONGEST],
     )
 

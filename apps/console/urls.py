@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from apps.console.pages import access, agents, artifacts, audit, bulk, health, looms, rows, run, runs, steering
+from apps.console.pages import access, agents, artifacts, audit, bulk, health, looms, mirrors, rows, run, runs, steering
 
 urlpatterns: list[URLPattern] = [
     path("runs/", runs.runs, name="console_runs"),
@@ -24,6 +24,9 @@ urlpatterns: list[URLPattern] = [
     path("audit/", audit.audit, name="console_audit"),
     path("audit/operation/", audit.operation, name="console_operation"),
     path("health/", health.health, name="console_health"),
+    path("mirrors/", mirrors.mirrors, name="console_mirrors"),
+    path("mirrors/<uuid:mirror_id>/", mirrors.mirror, name="console_mirror"),
+    path("mirrors/<uuid:mirror_id>/restore/", mirrors.restore, name="console_mirror_restore"),
     path("agents/", agents.agents, name="console_agents"),
     path("access/", access.access, name="console_access"),
     path("access/create/", access.create, name="console_credential_create"),
