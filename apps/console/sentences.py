@@ -15,6 +15,7 @@ LOOKS = {
     "waiting": ("wait", "?"),
     "paused": ("wait", "‖"),
     "completed": ("ok", "✓"),
+    "succeeded": ("ok", "✓"),
     "failed": ("bad", "✗"),
     "cancelled": ("idle", "⊘"),
     # Of receipts, attempts and calls.

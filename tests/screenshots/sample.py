@@ -39,6 +39,7 @@ class Sample:
     agent: str
     artifact: str
     operation: str
+    mirror: str
     releases: tuple[str, str]
 
     @property
@@ -63,6 +64,9 @@ class Sample:
             "releases": f"{base}/looms/notes/releases/?from={self.releases[0]}&to={self.releases[1]}",
             "artifacts": f"{base}/artifacts/",
             "artifact": f"{base}/artifacts/one/?id={quote(self.artifact, safe='')}",
+            "mirrors": f"{base}/mirrors/",
+            "mirror": f"{base}/mirrors/{self.mirror}/?scope=all&project=default",
+            "agents": f"{base}/agents/",
             "workers": f"{base}/health/",
             "access": f"{base}/access/",
             "audit": f"{base}/audit/",
@@ -157,6 +161,9 @@ def _filled(up: Up, own: Path, wishes: Path, *, whole: bool) -> Sample:
     for run_id, status in ((ended, "completed"), (failed, "failed"), (waiting, "waiting"), (confirming, "waiting")):
         up.until(run_id, status)
     up.until(notes[1], "completed")
+    trace = {"traceId": up.run(ended)["traceId"], "targetProject": "default"}
+    mirror = up.rest("/api/v1/mirrors", trace)["mirror"]["mirrorId"]
+    up.rest("/api/v1/agents", {"model": "offline", "input": "Name three looms."})
     artifacts = up.rest("/api/v1/artifacts")["artifacts"]["data"]
     return Sample(
         up=up,
@@ -169,6 +176,7 @@ def _filled(up: Up, own: Path, wishes: Path, *, whole: bool) -> Sample:
         agent=agent,
         artifact=next(one["artifactId"] for one in artifacts if one["loomName"] == "trial"),
         operation=operation,
+        mirror=mirror,
         releases=(up.run(notes[0])["releaseDigest"], up.run(notes[1])["releaseDigest"]),
     )
 
