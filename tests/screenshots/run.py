@@ -66,7 +66,7 @@ def _for_the_docs(sample: Sample) -> None:
     """What a window of a usual size shows of a Run; small files, for they are kept."""
     with chromium() as browser:
         for scheme in SCHEMES:
-            context = signed_in(browser, sample.url, sample.username, sample.password, scheme=scheme, size=(1100, 1000))
+            context = signed_in(browser, sample.url, sample.username, sample.password, scheme=scheme, size=(1240, 1040))
             page = context.new_page()
             page.goto(sample.pages()["run-agent"])
             page.screenshot(path=ROOT / "docs" / "pictures" / f"console-run-{scheme}.png")
