@@ -13,6 +13,8 @@ COPY manage.py /app/manage.py
 COPY loomsvc /app/loomsvc
 COPY apps /app/apps
 RUN ln -s /app/manage.py /usr/local/bin/loomsvc
+# A volume begins as what is here: with a place that the account may write.
+RUN mkdir -p /mirrors && chmod 1777 /mirrors
 ENV PATH=/venv/bin:$PATH \
     PYTHONPATH=/app \
     PYTHONUNBUFFERED=1 \

@@ -133,10 +133,6 @@ class Settings:
     def releases_dir(self) -> Path:
         return self.data_dir / "releases"
 
-    @property
-    def mirrors_dir(self) -> Path:
-        return self.data_dir / "mirrors"
-
 
 def _public_url(variable: str) -> str:
     text = os.environ.get(variable, "").strip().rstrip("/")
@@ -185,13 +181,14 @@ def from_environment() -> Settings:
     )
 
 
-def mirror_storage(folder: Path) -> dict[str, Any]:
-    """Where the files of Mirrors lie, as Django's ``STORAGES`` wants it: a bucket if one is named, else ``folder``.
+def mirror_storage(data_dir: Path) -> dict[str, Any]:
+    """Where the files of Mirrors lie, as Django's ``STORAGES`` wants it: a bucket if one is named, else a folder.
 
     Raises ``ValueError`` when a bucket is named and the extra ``s3`` is not installed.
     """
     bucket = os.environ.get("LOOMSVC_MIRRORS_BUCKET")
     if not bucket:
+        folder = Path(os.environ.get("LOOMSVC_MIRRORS_DIR") or data_dir / "mirrors").absolute()
         private = {"file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
         return {
             "BACKEND": "django.core.files.storage.FileSystemStorage",

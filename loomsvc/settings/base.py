@@ -84,7 +84,7 @@ AUTH_PASSWORD_VALIDATORS = [
 STORAGES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
-    "mirrors": conf.mirror_storage(LOOMSVC.mirrors_dir),
+    "mirrors": conf.mirror_storage(LOOMSVC.data_dir),
 }
 
 USE_TZ = True

@@ -24,7 +24,7 @@ from tests.acceptance.scaled import ROOT
 #: RUN lines that make the account; everything else is run.
 ACCOUNT_COMMANDS = ("groupadd", "useradd")
 #: Places of the image that are moved below a folder.
-PLACES = ("/venv", "/app", "/build", "/usr/local/bin", "/tmp/loomsvc", "/looms")
+PLACES = ("/venv", "/app", "/build", "/usr/local/bin", "/tmp/loomsvc", "/looms", "/mirrors")
 
 _VARIABLE = re.compile(r"\$(?:\$|\{(\w+)(?::([-?])([^}]*))?\})")
 
