@@ -260,3 +260,16 @@ def test_a_fork_after_an_agents_step_reads_what_the_agent_said(service: Service)
     assert [one["runId"] for one in revisions] == [made["runId"], source["runId"]]
     assert revisions[0]["data"] == revisions[1]["data"]
     assert revisions[0]["data"]["text"] == "said by the agent"
+
+
+@pytest.mark.rule("M9")
+def test_a_fork_takes_the_same_statements_however_long_its_source_is(service: Service) -> None:
+    def statements(steps: int) -> int:
+        plan = [{"ending": "again", "artifact": {"n": n}, "record": f"of {steps}, {n}"} for n in range(steps)]
+        source = service.finish(do=plan)
+        with CaptureQueriesContext(connection) as captured:
+            result = fork(service, source["runId"], source["boundary"])
+        assert result["receipt"]["status"] == "accepted", result
+        return len(captured)
+
+    assert statements(1) == statements(5)
