@@ -260,12 +260,14 @@ def test_a_big_difference_is_told_by_its_size(keeper: Service) -> None:
 def test_many_differences_are_told_in_a_bounded_answer(keeper: Service) -> None:
     places = [[f"other{n}", "main"] for n in range(60)]
     for n in range(60):
-        somebody(keeper, f"other{n}/main", creates(f"a{n}", ["then"] * 500))
+        somebody(keeper, f"other{n}/main", creates(f"a{n}", ["then"] * 90))
     run = paused(keeper, [{"read": places}, {}])
     for n in range(60):
-        somebody(keeper, f"other{n}/main", replaces(f"a{n}", 1, [str(n)] * 500))
+        somebody(keeper, f"other{n}/main", replaces(f"a{n}", 1, [str(n), *["then"] * 89]))
     refused = resume(keeper, run)
     assert len(differences(refused)) == 50 and refused["error"]["details"]["truncated"]
+    patched = [one.get("patch") for one in differences(refused)]
+    assert all(patched[:1]) and patched[10:] == [None] * 40, "the first few; of the others the sizes"
     assert "and 57 more" in refused["error"]["message"]
     assert len(json_text.dumps(refused["error"])) < 64 * 1024
     with CaptureQueriesContext(connection) as captured:
@@ -276,7 +278,7 @@ def test_many_differences_are_told_in_a_bounded_answer(keeper: Service) -> None:
     with CaptureQueriesContext(connection) as captured:
         assert resume(keeper, few, scope="artifacts")["receipt"]["status"] == "accepted"
     assert many == len(captured)
-    assert all(standing(keeper, f"a{n}") == (3, ["then"] * 500) for n in range(60))
+    assert all(standing(keeper, f"a{n}") == (3, ["then"] * 90) for n in range(60))
 
 
 @pytest.mark.rule("M8", "R9")

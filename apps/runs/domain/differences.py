@@ -13,28 +13,31 @@ from apps.core.errors import MAX_ISSUES, ErrorCode, LoomError
 from apps.runs.domain.boundaries import Dependency
 from apps.runs.domain.divergence import Change, Scope, Standing
 
-#: Beyond this many characters of JSON, on either side, only the sizes are told.
-PATCHED_CHARACTERS = 32 * 1024
+#: Beyond this many characters of JSON, on either side, only the sizes are told: comparing takes longer than its size
+#: grows, and what others wait for is locked meanwhile.
+PATCHED_CHARACTERS = 8 * 1024
+#: So many Artifacts are compared.
+MOST_PATCHES = 10
 #: A patch is told while it is shorter than this.
 _PATCH_CHARACTERS = 2048
 #: So many places are named in the message itself.
 _NAMED = 3
 
 
+def is_small(*sizes: int | None) -> bool:
+    """Whether data of these sizes is compared; None stands for a side that is not there."""
+    return all(size is not None and size <= PATCHED_CHARACTERS for size in sizes)
+
+
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The data on both sides where it is small, and the number of characters of its JSON where it is known."""
+    """The data on both sides, where ``is_read``; the number of characters of its JSON, where it is known."""
 
     then: Any = None
     now: Any = None
     then_size: int | None = None
     now_size: int | None = None
-
-    @property
-    def comparable(self) -> bool:
-        """Whether both sides are there, and small enough to tell what changed."""
-        sizes = (self.then_size, self.now_size)
-        return all(size is not None and size <= PATCHED_CHARACTERS for size in sizes)
+    is_read: bool = False
 
     def to_wire(self) -> dict[str, Any]:
         """``size``, and a JSON Patch (RFC 6902) from then to now where it is short."""
@@ -42,7 +45,7 @@ class Sides:
         sizes = {"then": self.then_size, "now": self.now_size}
         if known := {side: size for side, size in sizes.items() if size is not None}:
             told["size"] = known
-        if self.comparable:
+        if self.is_read:
             patch = jsonpatch.make_patch(self.then, self.now).patch
             if len(json_text.dumps(patch)) <= _PATCH_CHARACTERS:
                 told["patch"] = patch

@@ -9,17 +9,16 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db.models.functions import Length
 
 from apps.core import json_text
-from apps.core.errors import MAX_ISSUES
 from apps.results.selectors.standing import KeptData, data_of, kept_data
 from apps.results.services.restoring import HeldPlace, Restore, Restored, hold_places, restore_artifacts
 from apps.runs.domain.boundaries import Dependency
-from apps.runs.domain.differences import PATCHED_CHARACTERS, ArtifactDifference, Sides, StateDifference, diverged
+from apps.runs.domain.differences import MOST_PATCHES, ArtifactDifference, Sides, StateDifference, diverged, is_small
 from apps.runs.domain.divergence import Change, Scope, Standing, compare, covers, why_not_restorable
 from apps.runs.models import KeptArtifact, Run, State
 from apps.runs.services import changes
@@ -135,10 +134,10 @@ def _load(run: Run, keys: set[uuid.UUID]) -> dict[uuid.UUID, Any]:
 
 
 def _shown(run: Run, found: Sequence[_Found]) -> list[ArtifactDifference]:
-    """The differences to tell, with their data where both sides are small; the first 50 will be told."""
+    """The differences to tell; the first few with their data, where both sides are small."""
     small: set[uuid.UUID] = set()
-    for one in found[:MAX_ISSUES]:
-        if one.data and one.standing and max(one.data.size, one.standing.size) <= PATCHED_CHARACTERS:
+    for one in found[:MOST_PATCHES]:
+        if one.data and one.standing and is_small(one.data.size, one.standing.size):
             small |= {one.data.key, one.standing.revision_key}
     data = _load(run, small)
     return [
@@ -156,12 +155,11 @@ def _shown(run: Run, found: Sequence[_Found]) -> list[ArtifactDifference]:
 
 
 def _sides(one: _Found, data: dict[uuid.UUID, Any]) -> Sides:
-    return Sides(
-        then=data.get(one.data.key) if one.data else None,
-        now=data.get(one.standing.revision_key) if one.standing else None,
-        then_size=one.data.size if one.data else None,
-        now_size=one.standing.size if one.standing else None,
-    )
+    then, now = one.data, one.standing
+    sizes = Sides(then_size=then.size if then else None, now_size=now.size if now else None)
+    if then is None or now is None or then.key not in data or now.revision_key not in data:
+        return sizes
+    return replace(sizes, then=data[then.key], now=data[now.revision_key], is_read=True)
 
 
 def _bring_back(run: Run, returning: Sequence[_Found], now: dt.datetime) -> list[Restored]:
@@ -190,12 +188,11 @@ def _state_difference(run: Run, kept: dict[str, str] | None) -> StateDifference 
     if then_digest == now_digest:
         return None
     then = _kept_state(run)
-    sides = Sides(
-        then=then.data if then else None,
-        now=run.state.data if run.state else None,
-        then_size=len(json_text.dumps(then.data)) if then else None,
-        now_size=len(json_text.dumps(run.state.data)) if run.state else None,
-    )
+    then_size = len(json_text.dumps(then.data)) if then else None
+    now_size = len(json_text.dumps(run.state.data)) if run.state else None
+    sides = Sides(then_size=then_size, now_size=now_size)
+    if then is not None and run.state is not None and is_small(then_size, now_size):
+        sides = replace(sides, then=then.data, now=run.state.data, is_read=True)
     return StateDifference(run.stage, then_digest, now_digest, sides, then is not None or kept is None)
 
 

@@ -159,7 +159,9 @@ def test_a_tree_of_any_depth_is_put_in_order() -> None:
 
 @pytest.mark.rule("M8", "E3")
 def test_the_refusal_names_what_changed_and_the_three_ways_on() -> None:
-    artifact = ArtifactDifference(KEPT, Change.CHANGED, OTHER_DATA, OTHER_DATA, "run", Sides(1, 2, 1, 1), None)
+    artifact = ArtifactDifference(
+        KEPT, Change.CHANGED, OTHER_DATA, OTHER_DATA, "run", Sides(1, 2, 1, 1, is_read=True), None
+    )
     state = StateDifference("stage", "then", "now", Sides(then_size=10**6, now_size=3), True)
     error = diverged(4, [artifact] * 5, state, scope=None)
     assert (error.code, error.retryable) == (ErrorCode.MIRROR_DIVERGED, False)
