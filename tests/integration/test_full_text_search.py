@@ -132,7 +132,7 @@ def test_what_is_rolled_back_is_not_found(project: Any) -> None:
     assert urls(project, "never") == []
 
 
-@pytest.mark.rule("R6", "P9")
+@pytest.mark.rule("R6")
 def test_the_index_costs_a_landing_no_statement(project: Any) -> None:
     land(project, CreateArtifact("a", "x"))
     with CaptureQueriesContext(connection) as captured:

@@ -7,6 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as tried
+from hypothesis import strategies as st
 
 from apps.core import clock, conf
 from apps.core.endpoints import all_endpoints
@@ -102,6 +105,22 @@ def test_every_issue_is_told_with_its_pointer_and_again_alike(
     assert all(one["suggestion"] for one in first["error"]["validation"]["issues"])
     assert first.pop("request_id") != second.pop("request_id")
     assert first == second
+
+
+@pytest.mark.rule("B7", "E3")
+@given(
+    query=st.text(alphabet=st.characters(), max_size=80)
+    | st.text("'\"*:&|!()<>-^\\%_ AND OR NOT NEAR\x00\ud800東é😀\u202e"),
+    more=st.fixed_dictionaries({}, optional={"limit": st.integers(-1, 60), "cursor": st.text(max_size=40)}),
+)
+@tried(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_query_has_results_or_issues(service: Service, query: str, more: dict[str, Any]) -> None:
+    answer = search(service, query=query, source="ledger", **more)
+    if "error" in answer:
+        assert answer["error"]["code"] == "invalid_request"
+        assert answer["error"]["validation"]["issues"]
+    else:
+        assert answer == {"results": []}
 
 
 @pytest.mark.rule("B7")
