@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apps.access.services.projects import create_project
-from apps.core import clock
+from apps.core import clock, json_text
 from apps.core.errors import LoomError
 from apps.looms.authoring.staging import AppendRecord, CreateArtifact, RemoveArtifact, ReplaceArtifact, Staged
 from apps.results.domain.words import Sought
@@ -224,9 +224,14 @@ def test_what_is_deleted_is_found_no_more(project: Any) -> None:
 def test_what_a_mirror_puts_back_is_found(project: Any) -> None:
     from apps.results.services import mirroring
 
-    run_id = uuid.uuid4()
-    mirroring.put_records(
-        project_id=project.pk,
-        records=[mirroring.NewRecord("r", "notes", "work", {"text": "spring"}, run_id, clock.now())],
+    restored = mirroring.NewRecord(
+        record_id="r",
+        loom_name="notes",
+        stage_name="work",
+        data={"text": "spring"},
+        digest=json_text.digest({"text": "spring"}),
+        run_id=uuid.uuid4(),
+        created_at=clock.now(),
     )
+    mirroring.put_records(project_id=project.pk, records=[restored])
     assert urls(project, "spring") == ["loom://records/r"]
