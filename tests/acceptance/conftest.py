@@ -13,6 +13,7 @@ import pytest
 
 from tests.acceptance.auditor import audit
 from tests.acceptance.scaled import Client, Deployment, deployed
+from tests.screenshots.sample import Sample, sample_service
 
 
 def needs_services() -> None:
@@ -30,6 +31,13 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
     with deployed(tmp_path_factory.mktemp("scaled")) as made:
         made.webs = [made.web(), made.web()]
         yield made
+
+
+@pytest.fixture(scope="session")
+def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sample]:
+    """A service with something on every page of the console."""
+    with sample_service(tmp_path_factory.mktemp("console"), whole=False) as found:
+        yield found
 
 
 @dataclass

@@ -9,7 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext
 
 from tests.screenshots.browser import SCHEMES, Scheme, chromium, chromium_path, signed_in
-from tests.screenshots.sample import Sample, sample_service
+from tests.screenshots.sample import Sample
 
 pytestmark = pytest.mark.skipif(chromium_path() is None, reason="there is no Chromium")
 #: Everything in one scheme; of the other one only what colours change.
@@ -17,12 +17,6 @@ _RULES = {
     "light": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]},
     "dark": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]},
 }
-
-
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sample]:
-    with sample_service(tmp_path_factory.mktemp("console"), whole=False) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +28,10 @@ def browser() -> Iterator[Browser]:
 @pytest.mark.timeout(240)
 @pytest.mark.rule("K16")
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_axe_finds_nothing_serious_on_any_page(sample: Sample, browser: Browser, scheme: Scheme) -> None:
-    context = signed_in(browser, sample.url, sample.username, sample.password, scheme=scheme)
-    found = {name: findings(context, address, scheme) for name, address in sample.pages().items()}
-    stranger = browser.new_context(base_url=sample.url, color_scheme=scheme)
+def test_axe_finds_nothing_serious_on_any_page(console: Sample, browser: Browser, scheme: Scheme) -> None:
+    context = signed_in(browser, console.url, console.username, console.password, scheme=scheme)
+    found = {name: findings(context, address, scheme) for name, address in console.pages().items()}
+    stranger = browser.new_context(base_url=console.url, color_scheme=scheme)
     found["sign-in"] = findings(stranger, "/admin/login/", scheme)
     assert {name: each for name, each in found.items() if each} == {}
 
