@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
@@ -12,7 +13,9 @@ from tests.screenshots.browser import chromium, chromium_path, signed_in
 from tests.screenshots.sample import Sample
 
 pytestmark = [
-    pytest.mark.skipif(chromium_path() is None, reason="there is no Chromium"),
+    pytest.mark.skipif(
+        chromium_path() is None and not os.environ.get("LOOMSVC_REQUIRE_SERVICES"), reason="there is no Chromium"
+    ),
     pytest.mark.timeout(120),
 ]
 

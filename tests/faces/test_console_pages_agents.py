@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from apps.access.services.projects import create_project
 from apps.agent_sessions.models import AgentSession, ModelUsage, ProviderKey
 from apps.core import clock
+from apps.core.errors import ErrorCode, LoomError
 
 AGENTS = "/admin/console/agents/"
 HIDDEN = "what only its caller may read"
@@ -65,6 +66,29 @@ def test_agents_are_shown_with_what_they_used_and_without_what_they_said(here: A
     assert "…wxyz" in shown
     for secret in (HIDDEN, "d" * 64, "s" * 64, "c" * 40):
         assert secret not in text_of(response)  # type: ignore[arg-type]
+
+
+@pytest.mark.rule("B5")
+def test_what_a_project_has_no_key_for_leads_to_where_one_is_entered(
+    here: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from apps.agent_sessions.runtime.models import Provider
+    from apps.console.pages import agents
+
+    class Known:
+        def providers(self) -> list[Provider]:
+            return [Provider("openai", "OpenAI", True), Provider("acme", "Acme", True), Provider("free", "Free", False)]
+
+    monkeypatch.setattr(agents, "known_models", Known)
+    response = signed_in(root()).get(AGENTS)
+    assert "Project trials has no key for Acme ." in words(response)
+    assert '/admin/agent_sessions/providerkey/setup/trials/acme"' in text_of(response)  # type: ignore[arg-type]
+
+    def broken() -> Known:
+        raise LoomError(ErrorCode.UNAVAILABLE, "The models of this service cannot be read: line 3")
+
+    monkeypatch.setattr(agents, "known_models", broken)
+    assert "cannot be read: line 3" in words(signed_in(root("other")).get(AGENTS))
 
 
 @pytest.mark.rule("K14")

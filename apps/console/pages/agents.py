@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime as dt
 
 from django.http import HttpRequest, HttpResponse
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 
 from apps.agent_sessions.selectors.overview import KeyEntry, list_keys, session_page, usage_since
+from apps.agent_sessions.services.models import known_models
 from apps.console.page import page, render
 from apps.console.pages.choosing import project_in, projects_to_choose
 from apps.console.permissions import Operator, Permission
@@ -33,6 +34,7 @@ def agents(request: HttpRequest, operator: Operator) -> HttpResponse:
     seen = list(operator.projects)
     since = clock.now().astimezone(dt.UTC).date() - dt.timedelta(days=DAYS - 1)
     keys = list_keys(project_ids=seen, limit=MOST_KEYS) if operator.may(Permission.KEYS) else None
+    missing, catalogue_problem = ([], "") if keys is None else _without_key(operator.projects[project], keys)
     context = {
         "title": "Background agents",
         "found": found,
@@ -42,14 +44,24 @@ def agents(request: HttpRequest, operator: Operator) -> HttpResponse:
         "usage": usage_since(project_ids=seen, since=since, limit=MOST_USED),
         "days": DAYS,
         "most_used": MOST_USED,
-        "keys": None if keys is None else [(key, _where_to_set(key)) for key in keys],
+        "keys": None if keys is None else [(key, _where_to_set(key.project, key.provider)) for key in keys],
+        "missing": missing,
+        "catalogue_problem": catalogue_problem,
     }
     return render(request, "console/agents.html", context)
 
 
-def _where_to_set(key: KeyEntry) -> str:
-    """The page of the key, where this installation has one."""
+def _where_to_set(project: str, provider: str) -> str:
+    """The page on which a key is entered, tested and forgotten."""
+    return reverse("admin:provider_key_setup", args=[project, provider])
+
+
+def _without_key(project: str, keys: list[KeyEntry]) -> tuple[list[tuple[str, str]], str]:
+    """Providers that the Project has no key for, each with where to enter one; why they cannot be told, if so."""
+    known = {key.provider for key in keys if key.project == project}
     try:
-        return reverse("admin:provider_key_setup", args=[key.project, key.provider])
-    except NoReverseMatch:
-        return ""
+        providers = known_models().providers()
+    except LoomError as error:
+        return [], error.message
+    missing = [one for one in providers if one.needs_key and one.id not in known]
+    return [(one.display_name, _where_to_set(project, one.id)) for one in missing], ""
