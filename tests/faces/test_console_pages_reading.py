@@ -178,6 +178,19 @@ def test_health_shows_the_instance_what_is_due_and_who_holds_what(client: Client
     assert "host/1 ✗ silent" in words(client.get(f"{BASE}/health/"))
 
 
+@pytest.mark.rule("M7")
+def test_a_release_from_a_mirror_is_drawn_and_said_not_to_be_trusted(
+    client: Client, service: Any, failing: None
+) -> None:
+    from apps.looms.models import Release
+
+    Release.objects.filter(loom_name="trial").update(trusted=False)
+    assert "! not trusted" in words(client.get(f"{BASE}/looms/"))
+    shown = words(client.get(f"{BASE}/looms/trial/"))
+    assert "Its Code does not run here until somebody who has looked at it says loomsvc release_trust" in shown
+    assert "work/act: again → act" in shown
+
+
 PAGES = ["looms/", "looms/trial/", "artifacts/", "audit/", "health/", "artifacts/one/?project=trials&id={artifact}"]
 
 

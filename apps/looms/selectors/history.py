@@ -11,15 +11,19 @@ from apps.looms.models import Release, ReleaseFile
 
 @dataclass(frozen=True, slots=True)
 class ReleaseHead:
-    """A Release without its files; ``loaded_at`` is when new Runs last began to take it."""
+    """A Release without its files; ``loaded_at`` is when new Runs last began to take it.
+
+    One that is not ``trusted`` came in a Mirror, and none of its Code runs here.
+    """
 
     digest: str
     loom_name: str
     created_at: dt.datetime
     loaded_at: dt.datetime
+    trusted: bool
 
 
-_HEAD = ("digest", "loom_name", "created_at", "loaded_at")
+_HEAD = ("digest", "loom_name", "created_at", "loaded_at", "trusted")
 
 
 def newest_releases(*, limit: int) -> list[ReleaseHead]:
