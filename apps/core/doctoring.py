@@ -25,6 +25,9 @@ CLOCK_WARNING, CLOCK_PROBLEM = 2.0, 10.0
 def check_folder() -> Iterator[Finding]:
     """The data folder is there, is ours to write, and nobody else's to read."""
     folder = conf.settings().data_dir
+    if not folder.is_dir() and not django_settings.EMBEDDED:
+        yield ok(f"No data folder {folder} yet; it is made when a Release is unpacked")
+        return
     if not folder.is_dir():
         yield problem(f"There is no data folder {folder}.", "Name the right one with --data, or start: loomsvc up")
         return

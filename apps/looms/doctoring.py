@@ -10,20 +10,20 @@ from pathlib import Path
 
 from apps.core import conf
 from apps.core.findings import Finding, ok, problem, register_check, warning
-from apps.looms.checking.check import check_folder
 from apps.looms.diagnostics import Severity
 from apps.looms.messages import printable
 from apps.looms.sources import loom_folders
 from apps.looms.terminal import authors_output_to_stderr
+from apps.looms.testing import load_folder
 
 
 def check_looms() -> Iterator[Finding]:
     """Every Loom folder loads, and no two have one name."""
-    settings = conf.settings()
     ready: list[str] = []
     with authors_output_to_stderr():
-        for folder in loom_folders(settings.loom_paths):
-            checked = check_folder(folder.path, releases_dir=settings.releases_dir, environ=os.environ)
+        for folder in loom_folders(conf.settings().loom_paths):
+            # From a temporary copy: the doctor leaves the data folder as it is.
+            checked = load_folder(folder.path)
             ready += [checked.name] if checked.loom is not None else []
             errors = [one for one in checked.diagnostics if one.severity is Severity.ERROR]
             if errors:

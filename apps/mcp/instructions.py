@@ -31,9 +31,10 @@ def _sentences(listed: dict[str, Endpoint[Any, Any]]) -> Iterator[str]:
         "indeterminate, effects are uncertain: do not submit anew. instance_changed or INSTANCE_CHANGED: read status "
         "again, never replay."
     )
+    found = ", search finds them" if "search" in listed else ""
     yield (
         "Then poll get_run until the Run is completed, failed or cancelled. get_artifact and get_record read its "
-        "results. While it is waiting:"
+        f"results{found}. While it is waiting:"
     )
     ways = "use interact, or show it" if "interact" in listed else "show it"
     yield (

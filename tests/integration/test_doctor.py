@@ -82,6 +82,9 @@ def test_a_missing_folder_and_an_open_one_are_told_apart(folder: Path, settings:
     assert (only("folder").health, only("folder").cure) == (Health.WARNING, f"chmod go-rwx {folder}")
     settings.LOOMSVC = replace(settings.LOOMSVC, data_dir=folder / "nowhere")
     assert only("folder").health is Health.PROBLEM
+    assert not (folder / "nowhere").exists(), "and it is left alone"
+    settings.EMBEDDED = False
+    assert found("folder") == [], "a process of a deployment makes it when it needs it"
 
 
 @pytest.mark.parametrize(
