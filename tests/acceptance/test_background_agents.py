@@ -97,6 +97,7 @@ def everything_kept(scene: Scene) -> str:
     return "\n".join(parts)
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.rule("B2", "B3", "B6", "B9", "K6", "K17", "K18", "E6")
 def test_agents_reach_their_end_on_every_provider_and_a_worker_killed_amid_a_call_repeats_nothing(
     scene: Scene, providers: dict[str, Provider]

@@ -17,6 +17,7 @@ from tests.loopback_provider import fails, loopback_provider, says
 KEY = "sk-page-sentinel-52c1f0aa-WXYZ"
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.rule("B5", "K5", "K17")
 def test_a_missing_key_is_entered_where_the_refusal_says_and_then_works(
     services: Services, browser: Browser, tmp_path: Path

@@ -38,7 +38,7 @@ def test_the_status_tool_is_declared_as_its_document_has_it(site: Site, entry: s
     assert tools["run_agent"]["annotations"]["idempotentHint"] is False
 
 
-@pytest.mark.rule("B4", "E2", "K2")
+@pytest.mark.rule("B2", "B4", "E2", "K2", "K6")
 def test_rest_has_the_same_envelope_with_the_status_of_its_code(site: Site) -> None:
     unknown = f"/api/v1/agents/{uuid.uuid4()}/status"
     for path, body, token, status, code in (
@@ -62,6 +62,10 @@ def test_rest_has_the_same_envelope_with_the_status_of_its_code(site: Site) -> N
     assert list(shown.json) == SIX
     over_mcp = site.tool("agent_status", {"id": proof["id"], "session_secret": proof["session_secret"]})
     assert over_mcp["structuredContent"] == shown.json, "one service behind all doors"
+    ended = site.send("POST", f"/api/v1/agents/{proof['id']}/cancel", {"session_secret": proof["session_secret"]})
+    wrong = site.tool("agent_status", {"id": proof["session_secret"], "session_secret": proof["session_secret"]})
+    for later in (shown.body.decode(), ended.body.decode(), str(over_mcp), str(wrong)):
+        assert proof["session_secret"].rpartition("_")[2] not in later, "the secret is in one response"
 
 
 @pytest.mark.rule("B4", "E3")

@@ -356,10 +356,17 @@ def test_a_request_that_cannot_be_stored_is_not_sent(client: Client, monkeypatch
     def away(*_: Any, **__: Any) -> bool:
         raise OperationalError("away")
 
+    sent = []
+
+    def play(*_: Any, before_request: Any, **__: Any) -> Any:
+        sent.extend([1] if before_request() else [])
+        return reasoning.Cancelled(Usage())
+
     monkeypatch.setattr(working, "note_request", away)
+    monkeypatch.setattr(working, "reason", play)
     client.start()
     client.work()
-    assert client.status()["state"] == "running" and row_of(client).called_at is None
+    assert client.status()["state"] == "running" and row_of(client).called_at is None and not sent
     monkeypatch.undo()
     expire(client)
     sweep(now=clock.now())

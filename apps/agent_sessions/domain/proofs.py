@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hmac
 import secrets
+import string
 import uuid
 from dataclasses import dataclass, field
 
 from apps.access.domain.tokens import ABSENT_DIGEST, digest_of
+
+_ALPHABET = string.digits + string.ascii_letters
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +23,8 @@ class Proof:
 
 def mint() -> Proof:
     """256 random bits, in the shape of our credentials, so that what takes those out of texts takes it out too."""
-    public = "".join(secrets.choice("0123456789abcdef") for _ in range(12))
-    secret = f"loom_session_{public}_{secrets.token_urlsafe(32)}"
+    public, hidden = ("".join(secrets.choice(_ALPHABET) for _ in range(length)) for length in (12, 43))
+    secret = f"loom_session_{public}_{hidden}"
     return Proof(secret, digest_of(secret))
 
 
