@@ -3,7 +3,6 @@
 # ruff: noqa: F811 - the fixtures come from local_service and test_console
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 
@@ -31,7 +30,7 @@ def test_a_missing_key_is_entered_where_the_refusal_says_and_then_works(
         service = services.up(tmp_path / "data", LOOMSVC_MODELS=str(models))
         refused = service.command("run_agent", "acme/m", "--input", '"hello"', "--json")
         assert refused.returncode == 1
-        (listed,) = [model for model in service.json("list_models")["models"] if model["id"] == "acme/m"]
+        (listed,) = [model for model in service.rest("/api/v1/models")["models"] if model["id"] == "acme/m"]
         assert listed["setup_url"].startswith(service.url) and listed["setup_url"] in refused.stdout
 
         operator = next(event for event in service.events if event["event"] == "operator")
@@ -55,12 +54,12 @@ def test_a_missing_key_is_entered_where_the_refusal_says_and_then_works(
         expect(page.get_by_text("UTC: works.")).to_be_visible()
         assert wrong == []
 
-        proof = tmp_path / "agent.json"
-        proof.write_text(json.dumps(service.json("run_agent", "acme/m", "--input", '"hello"')))
+        started = service.rest("/api/v1/agents", {"model": "acme/m", "input": "hello"})
+        proof = {"session_secret": started["session_secret"]}
         ends = time.monotonic() + 20
-        while (status := service.json("agent_status", "--from", str(proof)))["state"] in ("queued", "running"):
-            assert time.monotonic() < ends, status
-            time.sleep(0.1)
+        while (status := service.rest(f"/api/v1/agents/{started['id']}/status", proof))["state"] != "succeeded":
+            assert time.monotonic() < ends and status["state"] != "failed", status
+            time.sleep(0.05)
         assert (status["state"], status["output"]) == ("succeeded", "done")
         assert {seen.headers["authorization"] for seen in provider.requests} == {f"Bearer {KEY}"}
         page.get_by_role("button", name="Forget it").click()
