@@ -81,7 +81,7 @@ def test_every_face_gives_the_same_answer(site: Site, service: Any, endpoint: En
         own = identity(service) if not endpoint.read_only else {"serviceInstanceId": service.instance_id}
         arguments = arguments_for(endpoint, {**known, **own})
         if things == "none" and not endpoint.read_only:
-            return {name: arguments[name] for name in ("runId", "actionId", "id") if name in arguments}
+            return {name: arguments[name] for name in ("runId", "actionId", "id", "mirrorId") if name in arguments}
         return arguments
 
     found = answers(site, endpoint, prepare)
