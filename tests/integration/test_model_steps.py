@@ -223,7 +223,7 @@ def test_usage_adds_up_over_steps_and_can_be_seen_while_one_runs(
 
     with ThreadPoolExecutor(1) as pool:
         usages = {run_id: lambda: pool.submit(_shown_usage, run_id).result()}
-        monkeypatch.setattr("apps.agent_sessions.runtime.reasoning.ask", watched)
+        monkeypatch.setattr("apps.agent_sessions.runtime.rounds.ask", watched)
         service.work()
     # A request counts when it goes out, its tokens when they are known.
     assert seen == [{**usage(number, made), "requests": number + 1} for number, made in enumerate((0, 1, 1, 2))]
@@ -368,7 +368,7 @@ def lose_worker_at(provider_calls: int, monkeypatch: pytest.MonkeyPatch) -> None
             raise Lost
         return await ask(*arguments, **more)
 
-    monkeypatch.setattr("apps.agent_sessions.runtime.reasoning.ask", dies)
+    monkeypatch.setattr("apps.agent_sessions.runtime.rounds.ask", dies)
 
 
 @pytest.mark.rule("R13", "B9", "F26")
