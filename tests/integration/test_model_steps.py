@@ -386,6 +386,7 @@ def test_a_worker_lost_once_a_request_may_have_gone_out_ends_the_run_and_sends_n
     service.work()
     run = service.run(run_id)
     assert (run["status"], run["lastError"]["code"]) == ("failed", "RUN_INTERRUPTED")
+    assert "nothing is sent again" in run["lastError"]["message"]
     # The second one counts: nobody can know whether it went out.
     assert run["usage"] == {**usage(1, 1), "requests": 2}
     assert len(provider.requests) == 1

@@ -110,11 +110,13 @@ class SegmentPolicy:
     """What a segment declares about failing, taking long and losing its worker (R12, R13).
 
     Kept on the Run's row, so that whoever finds it abandoned can decide without the Loom.
+    ``model_asked``: a request to a model of the service may have gone out.
     """
 
     timeout_seconds: float | None = None
     interruption_limit: int = 1
     retry: Retry | None = None
+    model_asked: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -125,7 +127,7 @@ class SegmentPolicy:
         if retry is not None:
             errors = retry["errors"]
             retry = Retry(retry["attempts"], retry["backoff_seconds"], None if errors is None else tuple(errors))
-        return cls(body["timeout_seconds"], body["interruption_limit"], retry)
+        return cls(body["timeout_seconds"], body["interruption_limit"], retry, body.get("model_asked", False))
 
 
 def policy_of(graph: LoomGraph, position: Position, kind: SegmentKind) -> SegmentPolicy:
@@ -155,6 +157,12 @@ def after_interruption(policy: SegmentPolicy, due: Due) -> RunError | None:
     made = due.attempts + 1
     if made < policy.interruption_limit:
         return None
+    if policy.model_asked:
+        return RunError(
+            RunErrorCode.RUN_INTERRUPTED,
+            "The worker was lost while a model worked at this Step. What was asked of the model may have been done and "
+            "counted, so nothing is sent again; the Run's events say how far it came. Start a new Run to go on.",
+        )
     again = "" if policy.interruption_limit == 1 else f", attempt {made} of {policy.interruption_limit},"
     return RunError(
         RunErrorCode.RUN_INTERRUPTED,

@@ -44,8 +44,8 @@ def require_no_repetition(held: Held) -> None:
     """A request is about to go out: from now on a lost worker ends the Run, and nothing is sent again (R13, B9)."""
     run = held._row
     policy = changes.policy_on(run)
-    if policy.interruption_limit != 1:
-        run.policy = replace(policy, interruption_limit=1).to_json()
+    if not policy.model_asked:
+        run.policy = replace(policy, interruption_limit=1, model_asked=True).to_json()
         run.save(update_fields=["policy"])
 
 

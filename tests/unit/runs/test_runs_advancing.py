@@ -127,6 +127,18 @@ def test_how_often_lost_workers_may_cost_a_segment(position: Position, kind: Seg
     assert error.code is RunErrorCode.RUN_INTERRUPTED
 
 
+@pytest.mark.rule("R13", "B9")
+def test_a_step_whose_model_may_have_been_asked_is_not_begun_again_and_says_so() -> None:
+    asked = SegmentPolicy.from_json(SegmentPolicy(interruption_limit=1, model_asked=True).to_json())
+    error = after_interruption(asked, Due(SegmentKind.STEP))
+    assert error is not None
+    assert "nothing is sent again" in error.message
+    assert "on_interrupt" not in error.message
+    # A row from before there were models has no such member.
+    older = {name: value for name, value in SegmentPolicy().to_json().items() if name != "model_asked"}
+    assert SegmentPolicy.from_json(older) == SegmentPolicy()
+
+
 @pytest.mark.rule("R12")
 @pytest.mark.parametrize(
     ("attempts", "names", "seconds"),
