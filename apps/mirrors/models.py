@@ -33,7 +33,10 @@ class Mirror(models.Model):
 
     class Meta:
         ordering = ["-id"]
-        indexes = [models.Index(fields=["project", "-id"], name="mirror_list")]
+        indexes = [
+            models.Index(fields=["project", "-id"], name="mirror_list"),
+            models.Index(fields=["trace_id", "-id"], name="mirror_of_trace"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.loom_name} {self.mirror_id}"

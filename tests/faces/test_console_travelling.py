@@ -85,3 +85,4 @@ def test_a_mirror_is_exported_by_who_may(service: Any) -> None:
     again = signed_in(root()).post(address, follow=True)
     mirror = Mirror.objects.get()
     assert f"Mirror {mirror.mirror_id} holds the trace up to boundary {mirror.boundary}" in shown(again)
+    assert f"/admin/console/mirrors/{mirror.mirror_id}/" in shown(again)

@@ -24,6 +24,7 @@ from apps.core.cursors import number
 from apps.core.errors import Issue, LoomError
 from apps.ledger.selectors.events import events_before
 from apps.ledger.selectors.operations import operations_of_run
+from apps.mirrors.selectors.mirrors import mirrors_of_trace
 from apps.results.selectors.of_runs import records_of_run, revisions_of_run
 from apps.runs.selectors.boundaries import latest_boundaries
 from apps.runs.selectors.details import (
@@ -227,6 +228,12 @@ def _boundaries(detail: RunDetail, before: int | None) -> dict[str, Any]:
     }
 
 
+def _mirrors(detail: RunDetail, before: int | None) -> dict[str, Any]:
+    trace_id, project = uuid.UUID(detail.view.trace_id), detail.view.project
+    rows = mirrors_of_trace(project_id=detail.project_id, project=project, trace_id=trace_id, limit=MOST + 1)
+    return {"mirrors": rows[:MOST], "is_cut": len(rows) > MOST, "most": MOST}
+
+
 def _audit(detail: RunDetail, before: int | None) -> dict[str, Any]:
     """Who did what: the Operations, and with answers what was asked and said."""
     rows = operations_of_run(project_id=detail.project_id, run_id=_id(detail), limit=MOST + 1)
@@ -245,6 +252,7 @@ TABS = {
         Tab("artifacts", "Artifacts", _artifacts),
         Tab("records", "Records", _records),
         Tab("boundaries", "Boundaries", _boundaries),
+        Tab("mirrors", "Mirrors", _mirrors),
         Tab("audit", "Audit", _audit),
     )
 }

@@ -133,7 +133,7 @@ def export(request: HttpRequest, operator: Operator, run_id: uuid.UUID) -> HttpR
     except LoomError as error:
         return show(request, operator, detail, Refused(error.message, {}))
     messages.success(request, f"Mirror {made.mirror.mirror_id} holds the trace up to boundary {made.mirror.boundary}.")
-    return HttpResponseRedirect(reverse("admin:console_run", args=[run_id]))
+    return HttpResponseRedirect(f"{reverse('admin:console_run', args=[run_id])}?tab=mirrors#tabs")
 
 
 def _require(operator: Operator, permission: Permission, detail: RunDetail) -> None:

@@ -70,6 +70,12 @@ def list_mirrors(*, projects: Mapping[uuid.UUID, str], query: ListMirrors) -> Mi
     )
 
 
+def mirrors_of_trace(*, project_id: uuid.UUID, project: str, trace_id: uuid.UUID, limit: int) -> list[MirrorView]:
+    """The newest Mirrors of a trace that its Project holds, newest first."""
+    rows = Mirror.objects.filter(project_id=project_id, trace_id=trace_id).defer("manifest").order_by("-id")
+    return [view_of(row, project) for row in rows[:limit]]
+
+
 def every_digest() -> Iterator[tuple[str, list[str]]]:
     """The digest of every file that some Project's Mirror has, with the ids of those Mirrors."""
     rows = Mirror.objects.order_by("digest", "id").values_list("digest", "mirror_id").iterator(chunk_size=200)
