@@ -15,6 +15,7 @@ from tests.loopback_provider import hands_in, loopback_provider
 
 
 @pytest.mark.rule("B6", "B8", "R15")
+@pytest.mark.timeout(300)
 def test_intent_is_run_from_the_terminal_with_the_offline_model(services: Services, tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
@@ -31,7 +32,7 @@ def test_intent_is_run_from_the_terminal_with_the_offline_model(services: Servic
     done = up.command(*given, "--answers", str(answers))
     assert done.returncode == 0, done.stdout + done.stderr
     assert (folder / "WISH.md").read_text().startswith("# From a file\n")
-    runs = up.json("list_runs", "--loom-name", "intent")["runs"]
+    runs = up.rest("/api/v1/runs?loomName=intent")["runs"]
     assert [(run["outcome"], run["usage"]["requests"]) for run in runs] == [("validated", 15)] * 2
 
 
