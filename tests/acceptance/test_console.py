@@ -237,6 +237,20 @@ def test_a_hidden_page_asks_nothing_and_is_right_at_once_when_it_returns(service
     assert len(asked) == 1
 
 
+def test_a_page_asks_no_more_once_its_operator_has_signed_out(service: Up, page: Page) -> None:
+    page.clock.install()
+    page.goto("/admin/")
+    page.context.clear_cookies()
+    with page.expect_response(lambda answer: "x-live" in answer.request.headers) as refused:
+        page.clock.run_for(SOON)
+    assert refused.value.status == 302
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if request.redirected_from is None else None)
+    page.clock.run_for(60_000)
+    assert asked == []
+    expect(page.get_by_role("heading", name="Needs attention")).to_be_visible()
+
+
 @pytest.mark.rule("FR-I11", "FR-I13")
 def test_the_list_follows_along_keeps_what_was_chosen_and_many_runs_are_cancelled(service: Up, page: Page) -> None:
     mark = uuid.uuid4().hex

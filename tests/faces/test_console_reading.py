@@ -34,7 +34,8 @@ def addresses(runs: list[str]) -> Iterator[str]:
     """Every address of the site, with ids that there are."""
     for pattern in get_resolver("apps.console.urls").url_patterns:
         for run_id in runs:
-            yield "/admin/console/" + re.sub(r"<[^>]+>", run_id, str(pattern.pattern))
+            named = str(pattern.pattern).replace("<str:loom_name>", "trial")
+            yield "/admin/console/" + re.sub(r"<[^>]+>", run_id, named)
     for run_id in runs:
         yield from (page(run_id, tab) for tab in TABS)
     yield "/admin/"

@@ -36,12 +36,13 @@
         if (etag) headers["If-None-Match"] = etag;
         const part = document.getElementById(id);
         if (!part) return;
-        const answer = await fetch(part.dataset.src || location.href, { headers, cache: "no-store", redirect: "error" });
+        const answer = await fetch(part.dataset.src || location.href, { headers, cache: "no-store", redirect: "manual" });
         if (answer.status === 200) {
           etag = answer.headers.get("ETag") || "";
           morph(document.getElementById(id), await answer.text());
           again = document.getElementById(id)?.dataset.live === "on";
         } else if (answer.status !== 304) {
+          // Signed out (a redirect, told as status 0), or not allowed any more: the page stays as it is.
           again = answer.status >= 500;
         }
       } catch {
