@@ -172,6 +172,8 @@ def test_a_cancelled_call_is_given_up_and_nothing_is_said_of_it_again(client: Pr
     client.send("notifications/cancelled", {"requestId": [1]})
     client.call("wait", id=9)
     client.send("notifications/cancelled", {"requestId": 9})
+    # Messages are taken in their order: once this is answered, the cancellation was seen.
+    assert client.ask("ping", id="seen")["result"] == {}
     effects.go_on.set()
     assert client.ask("ping", id="next")["result"] == {}
     client.leave()

@@ -14,6 +14,7 @@ from apps.core import clock
 from apps.core.database import database_time_after
 from apps.ledger.models import Operation
 from apps.runs.models import Run
+from apps.runs.services import executors
 from apps.runs.services.sweeping import sweep
 from tests.conftest import Service, caller_in
 
@@ -264,7 +265,10 @@ def test_twenty_threads_start_an_exclusive_loom_and_one_wins(service: Service) -
 
 
 @pytest.mark.rule("R15")
-def test_agent_steps_without_an_executor_are_refused_with_a_receipt_and_no_run(service: Service) -> None:
+def test_agent_steps_without_an_executor_are_refused_with_a_receipt_and_no_run(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executors, "_executors", {})
     refused = service.operate("run", loomName="agentic", input="x")
     assert refused["error"]["code"] == "UNAVAILABLE"
     assert "model" in refused["error"]["message"]
