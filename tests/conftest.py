@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from django.db import connections, transaction
 from django.test import TransactionTestCase
@@ -18,6 +20,16 @@ from apps.core.caller import Caller, Source
 from apps.core.errors import LoomError
 
 LOOMS = Path(__file__).parent / "looms"
+
+# No test asserts speed; a busy machine must not fail one.  In CI the examples are the same each time.
+hypothesis.settings.register_profile(
+    "loomsvc",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    derandomize="CI" in os.environ,
+    print_blob=True,
+)
+hypothesis.settings.load_profile("loomsvc")
 
 
 def pytest_report_header() -> str:
