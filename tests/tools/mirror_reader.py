@@ -28,8 +28,8 @@ MANIFEST = "manifest.json"
 RELEASE = "release/"
 CHUNK = 64 * 1024
 SAFE = 2**53 - 1
-#: The page bounds a value; a line has values some levels below itself.
-DEEPEST = 64 + 4
+#: Levels of a line, itself the first.
+DEEPEST = 71
 MOST_FILES, MOST_RELEASE_BYTES, LONGEST_PATH = 500, 5 * 1024 * 1024, 200
 
 

@@ -70,8 +70,10 @@ class FolderSource:
         self.sizes: Mapping[str, int] = {**first, **found}
 
     def _walk(self, folder: int, inside: str, depth: int) -> Iterator[tuple[str, int]]:
+        empty = True
         with os.scandir(folder) as entries:
             for entry in entries:
+                empty = False
                 path = inside + entry.name
                 self._left -= 1
                 problem = None if path == MANIFEST else _inner_problem(path, is_folder=entry.is_dir())
@@ -91,6 +93,8 @@ class FolderSource:
                 if self._room < 0:
                     raise MirrorInvalid("the folder holds more bytes than are taken")
                 yield path, size
+        if empty and inside:
+            raise MirrorInvalid("a folder without files belongs to no entry", entry=inside.removesuffix("/"))
 
     def chunks(self, name: str) -> Iterator[bytes]:
         *folders, last = name.split("/")

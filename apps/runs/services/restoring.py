@@ -20,7 +20,8 @@ from apps.runs.models import KeptArtifact, Run, StartingBoundary, State
 from apps.runs.services.dependencies import dependencies_json
 from apps.runs.services.exclusivity import require_no_other
 
-_BATCH = 50
+#: Artifacts that are held in memory at once: each may have a megabyte.
+_BATCH = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -243,6 +243,18 @@ def test_a_newer_format_is_refused_saying_so() -> None:
         taken(zip_source(forged_manifest(version=2)))
 
 
+@pytest.mark.rule("M7", "K22")
+@pytest.mark.parametrize("added", ["more", "release/more", "release/more/and/more"])
+def test_a_folder_with_a_folder_of_nothing_is_refused(tmp_path: Path, added: str) -> None:
+    folder = tmp_path / "folder"
+    write_to_path(taken(zip_source(SAMPLE))[0], io.BytesIO(SAMPLE), folder)
+    with open_source(folder, LIMITS) as source:
+        take(source, io.BytesIO())
+    (folder / added).mkdir(parents=True)
+    with pytest.raises(MirrorInvalid), open_source(folder, LIMITS):
+        pass
+
+
 @pytest.mark.rule("M7")
 @pytest.mark.parametrize("name", ["steps.jsonl", "release/steps.py", "manifest.json"])
 def test_a_folder_that_changes_while_it_is_read_is_found(tmp_path: Path, name: str) -> None:
