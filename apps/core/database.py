@@ -7,17 +7,42 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from django.db import InterfaceError, OperationalError, connection
 from django.db.models import DateTimeField, DurationField, ExpressionWrapper, Func, Model, QuerySet, Value
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
 M = TypeVar("M", bound=Model)
+T = TypeVar("T")
 
 #: What a lost or busy database raises; faces answer it with ``UNAVAILABLE``.
 DATABASE_TROUBLE = (OperationalError, InterfaceError)
+
+
+def surely(write: Callable[[], T], *, seconds: float) -> T:
+    """``write``, again and again while the database is away, each time on a new connection.
+
+    For what cannot be had a second time and does no harm when it is written twice.  After ``seconds`` what was
+    raised last is raised; everything but :data:`DATABASE_TROUBLE` at once.
+    """
+
+    def attempt() -> T:
+        try:
+            return write()
+        except Exception:
+            connection.close()
+            raise
+
+    patience = Retrying(
+        retry=retry_if_exception_type(DATABASE_TROUBLE),
+        wait=wait_exponential_jitter(initial=0.05, max=2.0),
+        stop=stop_after_delay(seconds),
+        reraise=True,
+    )
+    return patience(attempt)
 
 
 class _ClockNow(Func):

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 from django.db import connection, connections, transaction
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
 from apps.agent_sessions.domain.programs import program_digest
 from apps.agent_sessions.runtime.ended import Access, Cancelled, Failed, Limits, Stopped, Succeeded, ToolRefused, Usage
@@ -21,7 +20,7 @@ from apps.agent_sessions.runtime.tasks import file_tool_id, program_of, read_ski
 from apps.agent_sessions.services.provider_keys import find_provider_key, keyed_providers
 from apps.agent_sessions.services.usage import count_usage
 from apps.core import clock, conf
-from apps.core.database import DATABASE_TROUBLE
+from apps.core.database import surely
 from apps.core.errors import ErrorCode, Issue, LoomError
 from apps.core.ids import new_id
 from apps.ledger.services.events import NewEvent
@@ -104,20 +103,10 @@ def _surely(land: Callable[[], T]) -> T:
     Only for what changes nothing when it is done a second time."""
 
     def attempt() -> T:
-        try:
-            with transaction.atomic():
-                return land()
-        except DATABASE_TROUBLE:
-            connection.close()
-            raise
+        with transaction.atomic():
+            return land()
 
-    patience = Retrying(
-        retry=retry_if_exception_type(DATABASE_TROUBLE),
-        wait=wait_exponential_jitter(initial=0.05, max=2.0),
-        stop=stop_after_delay(conf.settings().lease_seconds),
-        reraise=True,
-    )
-    return patience(attempt)
+    return surely(attempt, seconds=conf.settings().lease_seconds)
 
 
 @dataclass

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import close_old_connections, connection, transaction
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
 from apps.agent_sessions.domain.sessions import State, decide_landing
 from apps.agent_sessions.runtime.ended import Cancelled, Ended, Failed, Limits, Usage
@@ -31,7 +31,7 @@ from apps.agent_sessions.services.provider_keys import find_provider_key
 from apps.agent_sessions.services.reasoning import reason
 from apps.agent_sessions.services.tools import LoomTools, StateFailed, own_functions
 from apps.core import clock, conf
-from apps.core.database import DATABASE_TROUBLE, for_update
+from apps.core.database import DATABASE_TROUBLE, for_update, surely
 from apps.core.errors import LoomError
 from apps.core.failpoints import Failpoint, reach
 from apps.core.ids import new_id
@@ -177,21 +177,7 @@ def _agent_of(leased: Leased) -> LoomAgent:
 
 def _land_surely(leased: Leased, ended: Ended) -> None:
     """Land, trying again while the database is away, until the lease would have run out."""
-
-    def attempt() -> None:
-        try:
-            _land(leased, ended)
-        except Exception:
-            connection.close()
-            raise
-
-    patience = Retrying(
-        retry=retry_if_exception_type(DATABASE_TROUBLE),
-        wait=wait_exponential_jitter(initial=0.05, max=2.0),
-        stop=stop_after_delay(conf.settings().lease_seconds),
-        reraise=True,
-    )
-    patience(attempt)
+    surely(functools.partial(_land, leased, ended), seconds=conf.settings().lease_seconds)
 
 
 def _land(leased: Leased, ended: Ended) -> None:

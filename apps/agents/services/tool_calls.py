@@ -6,12 +6,10 @@ import datetime as dt
 import functools
 import logging
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, connections, transaction
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
 from apps.agents import contracts
 from apps.agents.domain.deciding import KnownToolCall, decide_known_tool_call, require_open, require_room
@@ -25,7 +23,7 @@ from apps.agents.services.holding import hold_call, hold_instance, hold_open_cal
 from apps.agents.services.receipts import result_of, settled_event, started_event
 from apps.core import clock, conf, json_text
 from apps.core.caller import Caller
-from apps.core.database import DATABASE_TROUBLE, database_time_after, for_update
+from apps.core.database import database_time_after, for_update, surely
 from apps.core.errors import ErrorCode, Issue, LoomError, invalid_request
 from apps.core.failpoints import Failpoint, reach
 from apps.core.ids import new_id
@@ -164,24 +162,7 @@ def _run(started: Started, loom: LoadedLoom, tool: Tool, arguments: dict[str, An
 
 def _settle_surely(started: Started, output: ToolOutput) -> ToolReceipt:
     """Settle, trying again while the database is away, until the lease would have run out."""
-    patience = Retrying(
-        retry=retry_if_exception_type(DATABASE_TROUBLE),
-        wait=wait_exponential_jitter(initial=0.05, max=2.0),
-        stop=stop_after_delay(conf.settings().lease_seconds),
-        reraise=True,
-    )
-    return patience(_on_a_new_connection_next_time(functools.partial(_settle, started, output)))
-
-
-def _on_a_new_connection_next_time(settle: Callable[[], ToolReceipt]) -> Callable[[], ToolReceipt]:
-    def attempt() -> ToolReceipt:
-        try:
-            return settle()
-        except DATABASE_TROUBLE:
-            connection.close()
-            raise
-
-    return attempt
+    return surely(functools.partial(_settle, started, output), seconds=conf.settings().lease_seconds)
 
 
 def _settle(started: Started, output: ToolOutput) -> ToolReceipt:

@@ -90,18 +90,7 @@ def list_revisions(*, project_id: uuid.UUID, query: ListRevisions) -> RevisionLi
     shown = page[: query.limit]
     more = len(page) > query.limit
     return RevisionList(
-        revisions=[
-            RevisionDetail(
-                artifact_id=row.artifact_id_then,
-                revision=row.revision,
-                removed=row.removed,
-                data=row.data,
-                digest=row.digest,
-                run_id=str(row.run_id),
-                created_at=clock.to_wire(row.created_at),
-            )
-            for row in shown
-        ],
+        revisions=[revision_detail(row) for row in shown],
         next_cursor=cursors.encode("list_artifact_revisions", filters, f"{shown[-1].revision}/{shown[-1].pk}")
         if more
         else None,
@@ -114,9 +103,21 @@ def _revision_and_id(key: str) -> tuple[int, uuid.UUID]:
     return cursors.number(revision), uuid.UUID(last_id)
 
 
-def _record(row: Record | None) -> RecordDetail | None:
-    if row is None:
-        return None
+def revision_detail(row: ArtifactRevision) -> RevisionDetail:
+    """One revision as it is shown; a removal is one too."""
+    return RevisionDetail(
+        artifact_id=row.artifact_id_then,
+        revision=row.revision,
+        removed=row.removed,
+        data=row.data,
+        digest=row.digest,
+        run_id=str(row.run_id),
+        created_at=clock.to_wire(row.created_at),
+    )
+
+
+def record_detail(row: Record) -> RecordDetail:
+    """A Record as it is shown."""
     return RecordDetail(
         record_id=row.record_id,
         loom_name=row.loom_name,
@@ -129,10 +130,12 @@ def _record(row: Record | None) -> RecordDetail | None:
 
 def record_by_id(*, project_id: uuid.UUID, record_id: str) -> RecordDetail | None:
     """The Record with this id."""
-    return _record(Record.objects.filter(project_id=project_id, record_id=record_id).first())
+    row = Record.objects.filter(project_id=project_id, record_id=record_id).first()
+    return row and record_detail(row)
 
 
 def latest_record(*, project_id: uuid.UUID, loom_name: str, stage_name: str) -> RecordDetail | None:
     """The newest Record of a Stage."""
     rows = Record.objects.filter(project_id=project_id, loom_name=loom_name, stage_name=stage_name)
-    return _record(rows.order_by("-id").first())
+    row = rows.order_by("-id").first()
+    return row and record_detail(row)

@@ -19,10 +19,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.db import close_old_connections, connection
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
 from apps.core import clock, conf
-from apps.core.database import DATABASE_TROUBLE
+from apps.core.database import DATABASE_TROUBLE, surely
 from apps.core.ids import new_id
 from apps.ledger.selectors.instances import current_instance
 from apps.runs.queue import ring
@@ -161,26 +160,16 @@ def _land_surely(result: SegmentResult) -> Leased | None:
     ledger cannot store fails the Step.  Raises what keeps even that from landing.
     """
 
-    def attempt(result: SegmentResult) -> Landed:
-        try:
-            return land([result], now=clock.now())[0]
-        except Exception:
-            connection.close()
-            raise
+    def landing(result: SegmentResult) -> Landed:
+        return surely(lambda: land([result], now=clock.now())[0], seconds=conf.settings().lease_seconds)
 
-    patience = Retrying(
-        retry=retry_if_exception_type(DATABASE_TROUBLE),
-        wait=wait_exponential_jitter(initial=0.05, max=2.0),
-        stop=stop_after_delay(conf.settings().lease_seconds),
-        reraise=True,
-    )
     try:
-        landed = patience(attempt, result)
+        landed = landing(result)
     except DATABASE_TROUBLE:
         raise
     except Exception as error:
         logger.exception("the result of Run %s could not land", result.leased.run_id)
-        landed = patience(attempt, unstorable(result, error))
+        landed = landing(unstorable(result, error))
     # Refused, its answer may be that an earlier attempt landed without being heard.
     return landed.next if landed.accepted else take_up(result.leased)
 
