@@ -29,7 +29,7 @@ class Field:
 
 def fields_of(request: Sequence[Mapping[str, Any]], given: Mapping[str, str], issues: Sequence[Issue]) -> list[Field]:
     """The fields of a question list, with the words given so far and what is wrong with them."""
-    wrong = _by_number(issues)
+    wrong = _by_number(request, issues)
     return [
         Field(
             name=str(number),
@@ -70,21 +70,55 @@ def answer_of(kind: str, request: Any, given: Mapping[str, str]) -> tuple[Any, l
     return entries, issues
 
 
-def in_words(answer: Any) -> str:
-    """A stored answer on one line."""
+def in_words(answer: Any, request: Any = ()) -> str:
+    """A stored answer on one line; with its ``request``, options by their labels, and of several the questions."""
     if isinstance(answer, list):
-        said = ["skipped" if entry["isSkipped"] else str(entry["answer"]) for entry in answer]
+        asked = {question["id"]: question for question in request}
+        said = [_entry_in_words(entry, asked.get(entry.get("questionId")), len(asked) > 1) for entry in answer]
     else:
         said = ["yes" if answer["isConfirmed"] else "no", *filter(None, [answer.get("feedback")])]
     text = "; ".join(" ".join(part.split()) for part in said)
     return text if len(text) <= 200 else text[:199] + "…"
 
 
-def _by_number(issues: Sequence[Issue]) -> dict[int, list[str]]:
+def _entry_in_words(entry: Mapping[str, Any], question: Mapping[str, Any] | None, is_named: bool) -> str:
+    if question is None:
+        return "skipped" if entry["isSkipped"] else str(entry["answer"])
+    said = "skipped" if entry["isSkipped"] else _label(question, str(entry["answer"]))
+    return f"{question['question']} {said}" if is_named else said
+
+
+def draft_of(kind: str, request: Any, given: Mapping[str, str]) -> list[tuple[str, str]]:
+    """What was filled in, question by question, as text to copy; what was left empty is left out."""
+    if kind == "confirmation":
+        entries = [("Your decision", {"yes": "Yes", "no": "No"}.get(given.get("confirmed", ""), ""))]
+        entries.append(("Anything to say to it", given.get("feedback", "").strip()))
+        return [(asked, said) for asked, said in entries if said]
+    found = []
+    for number, question in enumerate(request):
+        said = [_label(question, given.get(f"choice{number}", "")), given.get(f"own{number}", "").strip()]
+        if given.get(f"skip{number}") == "yes":
+            said.append("skipped")
+        if text := "\n".join(filter(None, said)):
+            found.append((question["question"], text))
+    return found
+
+
+def _label(question: Mapping[str, Any], said: str) -> str:
+    """What an option is called that was answered by its id; own words as they are."""
+    labels: dict[str, str] = {option["id"]: option["label"] for option in question.get("options") or ()}
+    return labels.get(said, said)
+
+
+def _by_number(request: Sequence[Mapping[str, Any]], issues: Sequence[Issue]) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     for issue in issues:
         place = re.match(r"/answer/(\d+)", issue.path)
         if place:
-            told = "This one needs an answer." if issue.code == "required" else issue.suggestion
-            found.setdefault(int(place[1]), []).append(told)
+            number = int(place[1])
+            told = issue.suggestion
+            if issue.code == "required":
+                may_skip = number < len(request) and request[number]["isSkippable"]
+                told = "Answer this one, or tick that you skip it." if may_skip else "This one needs an answer."
+            found.setdefault(number, []).append(told)
     return found

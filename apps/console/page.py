@@ -23,8 +23,9 @@ from typing import Any, Concatenate, ParamSpec
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils.cache import get_conditional_response
 
 from apps.console.permissions import Operator, Permission, operator_of
@@ -38,17 +39,24 @@ _FRESH = re.compile(rb'name="(?:operationId|csrfmiddlewaretoken)" value="[^"]*"'
 
 
 def page(
-    permission: Permission, *, methods: tuple[str, ...] = ("GET", "HEAD")
+    permission: Permission, *, methods: tuple[str, ...] = ("GET", "HEAD"), otherwise: str = ""
 ) -> Callable[
     [Callable[Concatenate[HttpRequest, Operator, P], HttpResponse]], Callable[Concatenate[HttpRequest, P], HttpResponse]
 ]:
-    """Whoever is not signed in goes to the sign-in page; without ``permission`` in any Project the answer is 403."""
+    """Whoever is not signed in goes to the sign-in page; without ``permission`` in any Project the answer is 403.
+
+    ``otherwise`` is the page that a look at the address of a form leads to: after a refusal it stands in the browser's
+    bar, and loading it must not be an empty 405.
+    """
 
     def decorate(
         view: Callable[Concatenate[HttpRequest, Operator, P], HttpResponse],
     ) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
         @functools.wraps(view)
         def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+            if otherwise and request.method in ("GET", "HEAD"):
+                place = {name: value for name, value in kwargs.items() if name in ("run_id", "mirror_id")}
+                return HttpResponseRedirect(reverse(otherwise, kwargs=place))
             if request.method not in methods:
                 return HttpResponseNotAllowed(methods)
             operator = operator_of(request.user)

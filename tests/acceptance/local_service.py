@@ -130,10 +130,12 @@ class Up:
         found: dict[str, Any] = self.rest(f"/api/v1/runs/{run_id}")["run"]
         return found
 
-    def until(self, run_id: str, *statuses: str, seconds: float = 20) -> dict[str, Any]:
-        """The Run once it has one of the statuses."""
+    def until(self, run_id: str, *statuses: str, seconds: float = 20, other_than: str = "") -> dict[str, Any]:
+        """The Run once it has one of the statuses, and waits for another Action than this one."""
         deadline = time.monotonic() + seconds
-        while (run := self.run(run_id))["status"] not in statuses:
+        while (run := self.run(run_id))["status"] not in statuses or (
+            other_than and (run.get("pendingAction") or {}).get("id") == other_than
+        ):
             assert time.monotonic() < deadline, run
             time.sleep(0.02)
         return run

@@ -218,6 +218,63 @@ def test_news_come_without_losing_focus_words_scroll_or_open_panels_and_end_with
     assert len(asked) == seen
 
 
+@pytest.mark.rule("H3", "FR-I13")
+def test_a_begun_answer_stays_about_its_own_question_when_somebody_else_is_first(service: Up, page: Page) -> None:
+    run_id = service.start(
+        "trial", {"do": [{"ending": "confirm"}, {"ending": "again"}, {"ending": "confirm"}, {"ending": "done"}]}
+    )
+    service.until(run_id, "waiting")
+    first = service.run(run_id)["pendingAction"]["id"]
+    page.clock.install()
+    page.goto(run_page(run_id))
+    begun = page.locator(f"#answer-{first}")
+    begun.get_by_label("Yes, confirm").check()
+    begun.get_by_label("Anything to say to it").fill("half a sent")
+    said = {"isConfirmed": False, "feedback": "by somebody else"}
+    operate(service, run_id, f"actions/{first}/answer", answer=said)
+    second = service.until(run_id, "waiting", other_than=first)["pendingAction"]["id"]
+    page.clock.run_for(SOON)
+    notice = page.locator(f"#held-{first}")
+    expect(notice).to_contain_text("by somebody else", timeout=SOON)
+    expect(notice).to_contain_text("Meanwhile this question was answered by credential:")
+    expect(begun.get_by_label("Anything to say to it")).to_be_focused()
+    expect(begun.get_by_label("Yes, confirm")).to_be_checked()
+    expect(begun.locator("[name=actionId]")).to_have_value(first)
+    expect(page.locator(f"#answer-{second} [name=actionId]")).to_have_value(second)
+    assert page.locator(f"#answer-{second}").get_by_label("Anything to say to it").input_value() == ""
+    begun.get_by_role("button", name="Answer").click()
+    expect(page.locator("#refused")).to_be_focused()
+    expect(page.locator("#refused")).to_contain_text("answered already")
+    expect(page.locator("#draft textarea").last).to_have_value("half a sent")
+    assert service.run(run_id)["pendingAction"]["id"] == second
+
+    page.goto(run_page(run_id))
+    words = page.get_by_label("Anything to say to it")
+    words.fill("another draft")
+    operate(service, run_id, f"actions/{second}/answer", answer={"isConfirmed": True})
+    service.until(run_id, "completed")
+    page.clock.run_for(SOON)
+    expect(page.locator("#live")).to_have_attribute("data-live", "off", timeout=SOON)
+    expect(page.locator(f"#held-{second}")).to_contain_text("The Run asks nothing now")
+    expect(words).to_be_focused()
+    expect(words).to_have_value("another draft")
+
+
+@pytest.mark.rule("FR-I13")
+def test_a_form_that_nobody_touched_makes_room_for_the_next_question(service: Up, page: Page) -> None:
+    run_id = service.start("trial", {"do": [{"ending": "confirm"}, {"ending": "again"}, {"ending": "confirm"}]})
+    service.until(run_id, "waiting")
+    first = service.run(run_id)["pendingAction"]["id"]
+    page.clock.install()
+    page.goto(run_page(run_id))
+    operate(service, run_id, f"actions/{first}/answer", answer={"isConfirmed": True})
+    second = service.until(run_id, "waiting", other_than=first)["pendingAction"]["id"]
+    page.clock.run_for(SOON)
+    expect(page.locator(f"#answer-{second}")).to_be_visible(timeout=SOON)
+    expect(page.locator(f"#answer-{first}")).to_have_count(0)
+    expect(page.locator(f"#held-{first}")).to_have_count(0)
+
+
 @pytest.mark.rule("FR-I9")
 def test_a_hidden_page_asks_nothing_and_is_right_at_once_when_it_returns(service: Up, page: Page) -> None:
     run_id = service.start("trial", {"do": [{"ending": "ask"}]})

@@ -63,7 +63,7 @@ def _opens(source: Source) -> str:
     return f"{source.value}: {', '.join(paths)}"
 
 
-@page(Permission.CREDENTIALS, methods=("POST",))
+@page(Permission.CREDENTIALS, methods=("POST",), otherwise="admin:console_access")
 def create(request: HttpRequest, operator: Operator) -> HttpResponse:
     """Make a credential; this answer is the only one that ever shows its text (K2)."""
     label, days = request.POST.get("label", "").strip(), request.POST.get("days", "").strip()
@@ -101,7 +101,7 @@ def create(request: HttpRequest, operator: Operator) -> HttpResponse:
     return answer
 
 
-@page(Permission.CREDENTIALS, methods=("POST",))
+@page(Permission.CREDENTIALS, methods=("POST",), otherwise="admin:console_access")
 def revoke(request: HttpRequest, operator: Operator, public_id: str) -> HttpResponse:
     """End a credential for good; Runs that were started with it are paused when they come to their next segment."""
     now = clock.now()

@@ -69,7 +69,7 @@ def ask(request: HttpRequest, operator: Operator) -> HttpResponse:
     return render(request, "console/bulk_ask.html", context)
 
 
-@page(Permission.BULK, methods=("POST",))
+@page(Permission.BULK, methods=("POST",), otherwise="admin:console_runs")
 def do(request: HttpRequest, operator: Operator) -> HttpResponse:
     """Each Run by itself, under an identity made of the form's: sent twice, the form does nothing twice."""
     deed = _deed(request.POST.get("do", ""))

@@ -126,7 +126,7 @@ def _tree(plan: Sequence[PlanEntry]) -> list[Branch]:
     return branches
 
 
-@page(Permission.RESTORE, methods=("POST",))
+@page(Permission.RESTORE, methods=("POST",), otherwise="admin:console_mirror")
 def restore(request: HttpRequest, operator: Operator, mirror_id: uuid.UUID) -> HttpResponse:
     """Carry the plan out, whole or not at all; the audit trail keeps who did."""
     kept = find_mirror(projects=operator.projects, mirror_id=str(mirror_id))

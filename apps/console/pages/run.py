@@ -13,8 +13,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 
 from apps.agents.selectors.watching import calls_of_run
-from apps.console import asking
 from apps.console.page import page, render
+from apps.console.pages.asked import answer_in_words, asked_form, draft, held_forms
 from apps.console.permissions import Operator, Permission
 from apps.console.pictures.graph import draw_graph
 from apps.console.pictures.timeline import draw_timeline
@@ -98,7 +98,9 @@ def show(request: HttpRequest, operator: Operator, detail: RunDetail, refused: R
         "is_open": view.status not in ENDED,
         "may": _may(operator, detail.project_id),
         "refused": refused,
-        "asked": _asked(detail, refused),
+        "asked": asked_form(detail, refused.given if refused else {}, refused.issues if refused else ()),
+        "held": held_forms(request, detail),
+        "draft": draft(detail, refused.given) if refused else [],
         **_last_answer(detail),
         **_pictures(request, operator, detail),
         "tabs": TABS.values(),
@@ -112,20 +114,6 @@ def show(request: HttpRequest, operator: Operator, detail: RunDetail, refused: R
 
 def _may(operator: Operator, project_id: uuid.UUID) -> dict[str, bool]:
     return {permission.value: operator.may(permission, project_id) for permission in Permission}
-
-
-def _asked(detail: RunDetail, refused: Refused | None) -> dict[str, Any] | None:
-    """The pending question as a form, filled in as it was when it was refused."""
-    action = detail.view.pending_action
-    if action is None:
-        return None
-    given, issues = (refused.given, refused.issues) if refused else ({}, ())
-    if action.kind == "confirmation":
-        wrong = " ".join(issue.suggestion for issue in issues if issue.path != "/answer/isConfirmed")
-        if any(issue.path == "/answer/isConfirmed" for issue in issues):
-            wrong = "Say yes or no."
-        return {"context": action.request["context"], "given": given, "error": wrong}
-    return {"fields": asking.fields_of(action.request, given, issues)}
 
 
 def _pictures(request: HttpRequest, operator: Operator, detail: RunDetail) -> dict[str, Any]:
@@ -157,7 +145,7 @@ def _drawn_at(detail: RunDetail) -> dt.datetime:
 def _last_answer(detail: RunDetail) -> dict[str, Any]:
     """Who answered last, and what: whoever had the form open as well sees it here."""
     newest = [action for action in actions_of_run(run_id=_id(detail), limit=2) if action.answered_at]
-    return {"last_answer": newest[0], "last_answer_text": asking.in_words(newest[0].answer)} if newest else {}
+    return {"last_answer": newest[0], "last_answer_text": answer_in_words(newest[0])} if newest else {}
 
 
 def _newer_than(rows: list[Any], key: Callable[[Any], int]) -> tuple[list[Any], int | None]:

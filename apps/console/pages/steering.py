@@ -15,6 +15,7 @@ from django.urls import reverse
 from apps.console import asking
 from apps.console.operations import number_in, submit
 from apps.console.page import page
+from apps.console.pages.asked import answer_in_words
 from apps.console.pages.run import Refused, show
 from apps.console.permissions import Operator, Permission
 from apps.core.endpoints import Endpoint
@@ -104,7 +105,7 @@ VERBS = {
 }
 
 
-@page(Permission.SEE, methods=("POST",))
+@page(Permission.SEE, methods=("POST",), otherwise="admin:console_run")
 def steer(request: HttpRequest, operator: Operator, run_id: uuid.UUID, verb: str) -> HttpResponse:
     """Do it and go back to the Run; what is refused is told on its page, with what had been filled in."""
     detail = run_detail(project_ids=list(operator.projects), run_id=run_id)
@@ -122,7 +123,7 @@ def steer(request: HttpRequest, operator: Operator, run_id: uuid.UUID, verb: str
     return HttpResponseRedirect(reverse("admin:console_run", args=[result.receipt.run_id or run_id]))
 
 
-@page(Permission.SEE, methods=("POST",))
+@page(Permission.SEE, methods=("POST",), otherwise="admin:console_run")
 def export(request: HttpRequest, operator: Operator, run_id: uuid.UUID) -> HttpResponse:
     """Mirror the newest Run of the trace into its own Project; the same content again is the same Mirror (M3)."""
     detail = run_detail(project_ids=list(operator.projects), run_id=run_id)
@@ -158,4 +159,4 @@ def _refused(error: LoomError, form: QueryDict, run_id: uuid.UUID) -> Refused:
 def _said(form: QueryDict, run_id: uuid.UUID) -> str:
     """What was answered by whoever was first."""
     action = action_of_run(run_id=run_id, action_id=form.get("actionId", ""))
-    return f"The answer was: {asking.in_words(action.answer)}" if action and action.answered_at else ""
+    return f"The answer was: {answer_in_words(action)}" if action and action.answered_at else ""

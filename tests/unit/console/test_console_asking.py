@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from apps.console.asking import answer_of, fields_of, in_words
+from apps.console.asking import answer_of, draft_of, fields_of, in_words
 from apps.core.errors import Issue
 from apps.looms.domain.answers import check_answers, check_confirmation
 
@@ -59,6 +59,8 @@ def test_what_was_filled_in_and_what_is_wrong_stand_at_their_question() -> None:
     issues = [Issue("required", "/answer/0/answer", "x"), Issue("type", "/answer/11/answer", "far away")]
     one, two = fields_of(ASKED, {"own1": "so", "skip1": "yes"}, issues)
     assert (one.error, two.error) == ("This one needs an answer.", "")
+    _, left = fields_of(ASKED, {}, [Issue("required", "/answer/1/answer", "x")])
+    assert left.error == "Answer this one, or tick that you skip it."
     assert (two.own, two.is_skipped, one.is_skipped) == ("so", True, False)
 
 
@@ -73,3 +75,21 @@ def test_what_was_filled_in_and_what_is_wrong_stand_at_their_question() -> None:
 )
 def test_an_answer_in_words(answer: Any, words: str) -> None:
     assert in_words(answer) == words
+
+
+def test_an_answer_to_several_questions_names_them_and_the_options_by_their_labels() -> None:
+    answer = [{"questionId": "one", "isSkipped": False, "answer": "a"}, {"questionId": "two", "isSkipped": True}]
+    assert in_words(answer, ASKED) == "Which? A; Why? skipped"
+    assert in_words(answer[:1], ASKED[:1]) == "A"
+
+
+def test_a_draft_is_what_was_filled_in() -> None:
+    assert draft_of("questions", ASKED, {"choice0": "b", "own0": " so ", "skip1": "yes"}) == [
+        ("Which?", "B\nso"),
+        ("Why?", "skipped"),
+    ]
+    assert draft_of("questions", ASKED, {}) == []
+    assert draft_of("confirmation", {}, {"confirmed": "no", "feedback": "hm"}) == [
+        ("Your decision", "No"),
+        ("Anything to say to it", "hm"),
+    ]

@@ -7,13 +7,26 @@
 (() => {
   const PERIOD = 2000;
 
+  // A form that somebody has begun to fill in stays about its own question, whatever became of that meanwhile.
+  function isBegun(form) {
+    if ("begun" in form.dataset) return true;
+    return [...form.elements].some((field) =>
+      field.type === "radio" || field.type === "checkbox"
+        ? field.checked !== field.defaultChecked
+        : field.tagName === "TEXTAREA" && field.value !== field.defaultValue);
+  }
+
+  // Their Actions, told to the server: it leaves each a place, with what became of the question.
+  const begun = () =>
+    [...document.querySelectorAll("form[data-action]")].filter(isBegun).map((form) => form.dataset.action).join(",");
+
   function morph(part, html) {
     Idiomorph.morph(part, html, {
       morphStyle: "outerHTML",
       ignoreActiveValue: true,
       callbacks: {
         // A form being filled in stays as it is while it is about the same thing.
-        beforeNodeMorphed: (old, fresh) => !(old.dataset && "keep" in old.dataset && fresh.id === old.id),
+        beforeNodeMorphed: (old, fresh) => !(old.dataset && fresh.id === old.id && ("keep" in old.dataset || "keep" in fresh.dataset)),
         // What a person opened, closed or chose stays so.
         beforeAttributeUpdated: (name, node) =>
           !((name === "open" && node.tagName === "DETAILS") || (name === "checked" && node.tagName === "INPUT")),
@@ -34,12 +47,17 @@
       try {
         const headers = { "X-Live": id };
         if (etag) headers["If-None-Match"] = etag;
+        const held = begun();
+        if (held) headers["X-Held"] = held;
         const part = document.getElementById(id);
         if (!part) return;
         const answer = await fetch(part.dataset.src || location.href, { headers, cache: "no-store", redirect: "manual" });
         if (answer.status === 200) {
+          const html = await answer.text();
+          // Begun while this was under way: ask again before anything changes.
+          if (begun() !== held) return;
           etag = answer.headers.get("ETag") || "";
-          morph(document.getElementById(id), await answer.text());
+          morph(document.getElementById(id), html);
           again = document.getElementById(id)?.dataset.live === "on";
         } else if (answer.status !== 304) {
           // Signed out (a redirect, told as status 0), or not allowed any more: the page stays as it is.
