@@ -28,7 +28,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.cache import get_conditional_response
 
-from apps.console.permissions import Operator, Permission, operator_of
+from apps.console.permissions import SUPERUSER_ONLY, Operator, Permission, operator_of
 from apps.core.database import planned_for_values
 from apps.core.errors import ErrorCode, LoomError
 
@@ -62,7 +62,7 @@ def page(
             operator = operator_of(request.user)
             try:
                 if not operator.may(permission):
-                    raise PermissionDenied(f"Your account lacks the permission {permission.value}.")
+                    raise PermissionDenied(lacking(permission))
                 with planned_for_values():
                     return view(request, operator, *args, **kwargs)
             except PermissionDenied as refusal:
@@ -79,9 +79,16 @@ def page(
     return decorate
 
 
+def lacking(permission: Permission, project: str = "") -> str:
+    """Why somebody may not: a permission that can be given is named, and of others who alone may."""
+    if permission in SUPERUSER_ONLY:
+        return "Only superusers may do this; no permission gives it."
+    return f"Your account lacks the permission {permission.value}{f' in {project}' if project else ''}."
+
+
 def refuse(request: HttpRequest, title: str, reason: str, status: int) -> HttpResponse:
     """A page that says why there is nothing to see, and what helps."""
-    cure = "Ask a superuser: they give permissions at your account." if status == 403 else "Go back to the start."
+    cure = "A superuser gives permissions, at your account." if status == 403 else ""
     return render(request, "console/refused.html", {"title": title, "reason": reason, "cure": cure}, status=status)
 
 

@@ -44,21 +44,21 @@ def duration_text(seconds: float) -> str:
     return f"{whole} s"
 
 
-def sentence(detail: RunDetail, *, now: dt.datetime) -> str:
-    """What an operator needs to know first."""
+def sentence(detail: RunDetail, *, now: dt.datetime, may_answer: bool = True) -> str:
+    """What an operator needs to know first; who may not answer is not told to."""
     view = detail.view
-    told = _told(detail, now)
+    told = _told(detail, now, may_answer)
     return f"{told} It ended before the service was started anew and can only be read." if view.historical else told
 
 
-def _told(detail: RunDetail, now: dt.datetime) -> str:
+def _told(detail: RunDetail, now: dt.datetime, may_answer: bool) -> str:
     match detail.view.status:
         case "queued":
             return _queued(detail, now)
         case "running":
             return _running(detail)
         case "waiting":
-            return _waiting(detail.view)
+            return _waiting(detail.view, may_answer)
         case "paused":
             return _paused(detail)
         case "completed":
@@ -105,11 +105,11 @@ def _running(detail: RunDetail) -> str:
     return f"Worker {detail.worker} runs {where(view)}{began}.{then}"
 
 
-def _waiting(view: RunView) -> str:
+def _waiting(view: RunView, may_answer: bool) -> str:
     then = " It rests after this Step." if view.pause_requested else ""
     if view.pending_action is not None:
         who = "a person, and no agent may answer for them" if view.pending_action.only_person else "a person"
-        return f"{where(view)} waits for {who}: answer below.{then}"
+        return f"{where(view)} waits for {who}{': answer below' if may_answer else ''}.{then}"
     call = view.pending_agent_call
     if call is not None and call.phase == "claimed":
         return f"Agent {call.agent_id} has claimed {where(view)} and works on it.{then}"

@@ -34,6 +34,10 @@ _LOOKS = {
 }
 
 
+#: Where a Run stands without running, the sign is that of its status.
+_SIGNS = {"waiting": "?", "paused": "‖", "queued": "…", "cancelled": "⊘"}
+
+
 @dataclass(frozen=True, slots=True)
 class StepMark:
     """What a picture says of a Step beside what it declares: how it is lit, how often visited, and a word more."""
@@ -45,7 +49,9 @@ class StepMark:
     @property
     def words(self) -> str:
         times = "1 visit" if self.visits == 1 else f"{self.visits} visits"
-        return f"{_LOOKS[self.kind][0]} " + ", ".join(part for part in (self.note, times) if part)
+        return f"{_SIGNS.get(self.note, _LOOKS[self.kind][0])} " + ", ".join(
+            part for part in (self.note, times) if part
+        )
 
 
 #: (Stage, Step) → its mark.

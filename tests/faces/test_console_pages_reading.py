@@ -133,7 +133,7 @@ def test_an_operation_is_found_by_its_id_with_who_sent_it_and_what_it_did(client
     service.operate("resume_run", runId=run_id, expectedRevision=99, operationId=again)
     assert "CONFLICT This Run is at revision 2, not 99" in words(client.get(f"{BASE}/audit/operation/?id={again}"))
     assert "nothing was done" in words(client.get(f"{BASE}/audit/operation/?id={uuid.uuid4()}"))
-    assert "is a UUID; this is none" in words(client.get(f"{BASE}/audit/operation/?id=x"))
+    assert "this is none" in words(client.get(f"{BASE}/audit/operation/?id=x"))
 
 
 @pytest.mark.rule("K25", "R3")

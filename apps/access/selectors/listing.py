@@ -49,6 +49,12 @@ def credential_named(*, public_id: str, now: dt.datetime) -> CredentialEntry | N
     return None if row is None else _entry(row, now)
 
 
+def labels_of(*, public_ids: Collection[str], project_ids: Collection[uuid.UUID]) -> dict[str, str]:
+    """What these credentials are for, by public id, as far as they are of the Projects."""
+    rows = Credential.objects.filter(public_id__in=public_ids, project_id__in=project_ids)
+    return dict(rows.values_list("public_id", "label"))
+
+
 def _entry(row: tuple[object, ...], now: dt.datetime) -> CredentialEntry:
     expires_at, revoked_at = row[7], row[8]
     is_over = isinstance(expires_at, dt.datetime) and expires_at <= now

@@ -64,7 +64,8 @@ class Section:
 def attention(request: HttpRequest, operator: Operator) -> HttpResponse:
     """The home of the console; as many statements whatever there is."""
     sections = [section for section in _sections(operator) if section.rows]
-    context = {"title": "Needs attention", "sections": sections, "projects": operator.projects}
+    context: dict[str, Any] = {"title": "Needs attention", "sections": sections, "projects": operator.projects}
+    context["answerable"] = {key for key in operator.projects if operator.may(Permission.ANSWER, key)}
     return render(request, "console/attention.html", context, live="console/attention_live.html")
 
 
@@ -74,7 +75,7 @@ def _sections(operator: Operator) -> list[Section]:
     return [
         Section(
             "people",
-            "Open the Run and answer.",
+            "Open the Run and answer." if operator.may(Permission.ANSWER) else "Somebody who may answer has to.",
             needy.waiting_for_people(project_ids=seen, limit=most),
         ),
         Section(

@@ -10,10 +10,12 @@ from django.http import HttpRequest, HttpResponse
 from apps.console.page import page, render
 from apps.console.pages.choosing import choices, typed
 from apps.console.permissions import Operator, Permission
+from apps.console.principals import names_of
 from apps.console.record import account_changes
 from apps.core.errors import LoomError
+from apps.core.ids import end_of_id
 from apps.ledger.domain.receipts import OperationKind, ReceiptStatus
-from apps.ledger.selectors.audit import audit_page, operations_named
+from apps.ledger.selectors.audit import WINDOW, audit_page, operations_ending, operations_named
 
 ROWS = 50
 #: Operations of one id: one for each Project and instance.
@@ -42,6 +44,7 @@ def audit(request: HttpRequest, operator: Operator) -> HttpResponse:
         "projects": choices(chosen["project"], {name: name for name in operator.projects.values()}),
         "kinds": choices(chosen["kind"], {kind.value: kind.value for kind in OperationKind}),
         "statuses": choices(chosen["status"], {status.value: status.value for status in ReceiptStatus}),
+        **names_of(operator, [entry.principal for entry in found.entries]),
         "changes": account_changes(limit=MOST_CHANGES) if operator.is_superuser else None,
         "most_changes": MOST_CHANGES,
     }
@@ -50,14 +53,20 @@ def audit(request: HttpRequest, operator: Operator) -> HttpResponse:
 
 @page(Permission.SEE)
 def operation(request: HttpRequest, operator: Operator) -> HttpResponse:
-    """``?id=`` is an operationId: its receipt, who sent it, and the Run's revisions before and after."""
+    """``?id=`` is an operationId, or its end: its receipt, who sent it, and the Run's revisions before and after."""
     text, wrong, entries = typed(request, "id"), "", []
     if text:
+        seen = list(operator.projects)
         try:
-            entries = operations_named(
-                project_ids=list(operator.projects), operation_id=uuid.UUID(text), limit=MOST_NAMED
-            )
+            entries = operations_named(project_ids=seen, operation_id=uuid.UUID(text), limit=MOST_NAMED)
         except ValueError:
-            wrong = "An operationId is a UUID; this is none."
-    context = {"title": "Operation", "id": text, "entries": entries, "wrong": wrong}
+            end = end_of_id(text)
+            if end is None:
+                wrong = "An operationId is a UUID, or its last 4 to 12 digits; this is none."
+            else:
+                entries = operations_ending(project_ids=seen, end=end, limit=MOST_NAMED)
+                if not entries:
+                    wrong = f"None of the newest {WINDOW:,} Operations ends like this; give an older one whole."
+    names = names_of(operator, [entry.principal for entry in entries])
+    context = {"title": "Operation", "id": text, "entries": entries, "wrong": wrong, **names}
     return render(request, "console/operation.html", context)

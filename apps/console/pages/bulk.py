@@ -54,13 +54,15 @@ def ask(request: HttpRequest, operator: Operator) -> HttpResponse:
     else:
         found = runs_by_id(project_ids=list(operator.projects), run_ids=_ids(request.GET.getlist("run")))
         is_more, back = False, request.GET.get("back", "")
-    due = [run for run in found if run.status not in TERMINAL]
+    open_runs = [run for run in found if run.status not in TERMINAL]
+    due = [run for run in open_runs if deed != "pause" or not (run.status == "paused" or run.pause_requested)]
     context = {
         "title": f"{DEEDS[deed][0]} {len(due)} Run{'' if len(due) == 1 else 's'}?",
         "deed": deed,
         "verb": DEEDS[deed][0],
         "due": due,
-        "ended": len(found) - len(due),
+        "ended": len(found) - len(open_runs),
+        "resting": len(open_runs) - len(due),
         "is_more": is_more,
         "most": MOST,
         "run_ids": " ".join(run.run_id for run in due),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jsonpatch
@@ -18,6 +18,7 @@ from apps.console.pages.asked import answer_in_words, asked_form, draft, held_fo
 from apps.console.permissions import Operator, Permission
 from apps.console.pictures.graph import draw_graph
 from apps.console.pictures.timeline import draw_timeline
+from apps.console.principals import names_of
 from apps.console.sentences import sentence, where
 from apps.core import clock
 from apps.core.cursors import number
@@ -26,6 +27,7 @@ from apps.ledger.selectors.events import events_before
 from apps.ledger.selectors.operations import operations_of_run
 from apps.mirrors.selectors.mirrors import mirrors_of_trace
 from apps.results.selectors.of_runs import records_of_run, revisions_of_run
+from apps.runs.domain.statuses import RunStatus
 from apps.runs.selectors.boundaries import latest_boundaries
 from apps.runs.selectors.details import (
     RunDetail,
@@ -89,27 +91,37 @@ def show(request: HttpRequest, operator: Operator, detail: RunDetail, refused: R
     except ValueError:
         raise Http404 from None
     now = clock.now()
+    content, held, last = tab.content(detail, before), held_forms(request, detail), _last_answer(detail)
     context = {
         "title": f"{view.loom_name} {view.run_id}",
         "run": view,
         "detail": detail,
-        "sentence": sentence(detail, now=now),
+        "sentence": sentence(detail, now=now, may_answer=operator.may(Permission.ANSWER, detail.project_id)),
         "where": where(view),
         "is_open": view.status not in ENDED,
         "may": _may(operator, detail.project_id),
         "refused": refused,
         "asked": asked_form(detail, refused.given if refused else {}, refused.issues if refused else ()),
-        "held": held_forms(request, detail),
+        "held": held,
         "draft": draft(detail, refused.given) if refused else [],
-        **_last_answer(detail),
+        **last,
         **_pictures(request, operator, detail),
         "tabs": TABS.values(),
         "tab": tab,
         "before": before,
-        **tab.content(detail, before),
+        **content,
+        **names_of(operator, _principals(content, held, last)),
     }
     status = 200 if refused is None else refused.status
     return render(request, "console/run.html", context, live="console/run_live.html", status=status)
+
+
+def _principals(content: dict[str, Any], held: list[dict[str, Any]], last: dict[str, Any]) -> list[str]:
+    """Everybody whom the page names."""
+    answered = [*content.get("answers", ()), *(one["action"] for one in held)]
+    answered += [last["last_answer"]] if last else []
+    said = [action.answered_by["principal"] for action in answered if action.answered_by]
+    return [*said, *(entry.principal for entry in content.get("operations", ()))]
 
 
 def _may(operator: Operator, project_id: uuid.UUID) -> dict[str, bool]:
@@ -129,7 +141,8 @@ def _pictures(request: HttpRequest, operator: Operator, detail: RunDetail) -> di
     is_long = detail.attempts > LONG
     if not (is_long and "X-Live" in request.headers):
         timeline = timeline_of(run_id=_id(detail), project_ids=list(operator.projects), now=_drawn_at(detail))
-        drawn["timeline"] = draw_timeline(timeline)
+        # Read after the Run: what is said of it beside the badge is what the badge says.
+        drawn["timeline"] = draw_timeline(replace(timeline, status=RunStatus(detail.view.status)))
     return {**drawn, "is_long": is_long and detail.view.status not in ENDED}
 
 

@@ -14,6 +14,8 @@ from apps.console.permissions import Operator, Permission
 from apps.core import clock
 from apps.core.caller import Source
 from apps.core.errors import LoomError
+from apps.core.ids import end_of_id
+from apps.ledger.selectors.audit import WINDOW, operations_ending
 from apps.looms.selectors.releases import known_names
 from apps.runs.domain.statuses import RunErrorCode, RunStatus
 from apps.runs.selectors.browsing import OPEN_RUNS, RunCriteria, browse_runs
@@ -66,7 +68,15 @@ def asked_in(query: QueryDict, operator: Operator, now: dt.datetime) -> Asked:
     try:
         operation = uuid.UUID(typed["operation"]) if typed["operation"] else None
     except ValueError:
-        wrong = "An operationId is a UUID; this is none, so no Run has it."
+        # As it is shown: its end, of which the newest is meant.
+        end = end_of_id(typed["operation"])
+        named = operations_ending(project_ids=projects, end=end, limit=1) if end else []
+        if named:
+            operation = named[0].operation_id
+        elif end:
+            wrong = f"None of the newest {WINDOW:,} Operations ends like this; give an older one whole."
+        else:
+            wrong = "An operationId is a UUID, or its last 4 to 12 digits; this is none, so no Run has it."
     criteria = RunCriteria(
         loom_name=typed["loom"],
         status=typed["status"],

@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from apps.console import asking
 from apps.console.operations import number_in, submit
-from apps.console.page import page
+from apps.console.page import lacking, page
 from apps.console.pages.asked import answer_in_words
 from apps.console.pages.run import Refused, show
 from apps.console.permissions import Operator, Permission
@@ -80,18 +80,23 @@ def _paused(result: OperationResult) -> str:
         return "Nothing to do: it is paused, or will be, already."
     if result.run is not None and result.run.status == "paused":
         return "Paused."
-    return "Asked to pause: the Run rests once its current Step has saved its result."
+    # The page says so for as long as it is so, and no longer.
+    return ""
 
 
 def _cancelled(result: OperationResult) -> str:
     return "Nothing to do: it had ended already." if result.receipt.effect == "none" else "Cancelled."
 
 
+ONE_STEP = "Resumed for one Step; then it rests again, unless that Step ends it."
 VERBS = {
     "pause": Verb(Permission.PAUSE, endpoints.PAUSE_RUN, _nothing, _paused),
     "resume": Verb(Permission.RESUME, endpoints.RESUME_RUN, _expected, lambda _: "Resumed."),
     "resume-step": Verb(
-        Permission.RESUME, endpoints.RESUME_RUN, _one_step, lambda _: "Resumed for one Step; it rests again after it."
+        Permission.RESUME,
+        endpoints.RESUME_RUN,
+        _one_step,
+        lambda _: ONE_STEP,
     ),
     "resume-anyway": Verb(Permission.RESUME, endpoints.RESUME_RUN, _way, lambda _: "Resumed."),
     "fork": Verb(
@@ -118,7 +123,8 @@ def steer(request: HttpRequest, operator: Operator, run_id: uuid.UUID, verb: str
         # What became of the Run meanwhile is shown, not what stood there before.
         present = run_detail(project_ids=list(operator.projects), run_id=run_id)
         return show(request, operator, present, _refused(error, request.POST, run_id))
-    messages.success(request, asked.told(result))
+    if told := asked.told(result):
+        messages.success(request, told)
     # The Run that it came to: a fork's is another one.
     return HttpResponseRedirect(reverse("admin:console_run", args=[result.receipt.run_id or run_id]))
 
@@ -139,7 +145,7 @@ def export(request: HttpRequest, operator: Operator, run_id: uuid.UUID) -> HttpR
 
 def _require(operator: Operator, permission: Permission, detail: RunDetail) -> None:
     if not operator.may(permission, detail.project_id):
-        raise PermissionDenied(f"Your account lacks the permission {permission.value} in {detail.view.project}.")
+        raise PermissionDenied(lacking(permission, detail.view.project))
 
 
 def _refused(error: LoomError, form: QueryDict, run_id: uuid.UUID) -> Refused:

@@ -61,6 +61,8 @@ def step_box(spec: StepSpec, mark: StepMark | None, loop: tuple[str, str] | None
         lines.append((shortened(mark.words, _NAME_CELLS), "mark"))
     said = f"{spec.name}, {kind}" + (f": {mark.words}" if mark else "")
     css = f"step {'agent' if is_agent else 'code'} {mark.kind.value if mark else 'unvisited'}"
+    if mark and mark.note in ("waiting", "paused", "queued", "cancelled"):
+        css += f" is-{mark.note}"
     return make_box(css, lines, said, is_round=is_agent, loop=loop)
 
 

@@ -8,10 +8,14 @@ import uuid
 from typing import Any
 
 from django import template
+from django.template import Context
+from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from apps.access.selectors.listing import CredentialEntry
+from apps.console.principals import CREDENTIAL
 from apps.console.sentences import LOOKS, clock_text, duration_text
 from apps.core import clock
 from apps.ledger.selectors.instances import current_instance
@@ -84,6 +88,28 @@ def brief(data: Any) -> str:
 def short(identifier: object) -> str:
     """The end of an id: its beginning is a time that neighbours share."""
     return "…" + str(identifier)[-8:]
+
+
+@register.filter
+def last_used(one: CredentialEntry) -> SafeString | str:
+    """When a credential was last used; that is kept to the hour, so within it and before it was made are the same."""
+    if one.last_used_at is None:
+        return "never"
+    at = max(one.last_used_at, one.created_at)
+    if clock.now() - one.last_used_at < dt.timedelta(hours=1):
+        return "within the last hour"
+    return format_html("{} ago", age(at))
+
+
+@register.simple_tag(takes_context=True)
+def principal(context: Context, name: str) -> SafeString:
+    """Who did something; of a credential what it is for as well, with the way to it (``apps.console.principals``)."""
+    label = (context.get("credential_labels") or {}).get(name.removeprefix(CREDENTIAL))
+    if label is None or not name.startswith(CREDENTIAL):
+        return format_html("{}", name)
+    if context.get("may_open_access"):
+        label = format_html('<a href="{}">{}</a>', reverse("admin:console_access"), label)
+    return format_html('{} <span class="dim mono">{}</span>', label, name)
 
 
 @register.simple_tag

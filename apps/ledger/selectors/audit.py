@@ -7,7 +7,8 @@ import uuid
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet, TextField
+from django.db.models.functions import Cast
 
 from apps.core import cursors
 from apps.ledger.models import Operation, ServiceInstance
@@ -98,13 +99,24 @@ def _matching(rows: QuerySet[Operation], kind: str, status: str, principal: str)
     if status:
         rows = rows.filter(status=status)
     if principal:
-        rows = rows.filter(principal=principal)
+        # The name alone finds whoever is called so, of whatever kind: an operator, a credential.
+        rows = rows.filter(Q(principal=principal) | Q(principal__endswith=f":{principal}"))
     return rows
 
 
 def operations_named(*, project_ids: Collection[uuid.UUID], operation_id: uuid.UUID, limit: int) -> list[AuditEntry]:
     """All Operations of this id, one for each Project and instance at most, newest first."""
     rows = Operation.objects.filter(operation_id=operation_id, project_id__in=project_ids).order_by("-id")
+    return [AuditEntry(*row) for row in rows.values_list(*_FIELDS)[:limit]]
+
+
+def operations_ending(*, project_ids: Collection[uuid.UUID], end: str, limit: int) -> list[AuditEntry]:
+    """Operations whose operationId ends like this, of the newest :data:`WINDOW` of the ledger, newest first."""
+    window = list(Operation.objects.order_by("-id").values_list("id", flat=True)[:WINDOW])
+    if not window:
+        return []
+    rows = Operation.objects.filter(id__gte=window[-1], project_id__in=project_ids).order_by("-id")
+    rows = rows.alias(id_text=Cast("operation_id", TextField())).filter(id_text__endswith=end)
     return [AuditEntry(*row) for row in rows.values_list(*_FIELDS)[:limit]]
 
 

@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from apps.core import cursors
-from apps.core.ids import first_id_at
+from apps.core.ids import end_of_id, first_id_at
 from apps.ledger.selectors.instances import current_instance
 from apps.ledger.selectors.operations import runs_of_operation
 from apps.runs import contracts
@@ -33,7 +33,8 @@ class RunCriteria:
     """What is looked for; what is empty or ``None`` is not asked.
 
     ``error_code`` is a ``lastError.code``.  ``text`` stands in the Loom's name, the Step, the outcome, the last
-    error or the input; as a UUID it is the id of the Run or of its trace.  ``since`` and ``before`` are of the
+    error or the input; as a UUID it is the id of the Run or of its trace, and as 4 to 12 hexadecimal digits it is also
+    the end of a Run's id, which is how pages show it.  ``since`` and ``before`` are of the
     admission.
     """
 
@@ -144,6 +145,9 @@ def _by_looking(rows: QuerySet[Run], criteria: RunCriteria) -> QuerySet[Run]:
         anywhere = Q()
         for place in places:
             anywhere |= Q(**{f"{place}__icontains": criteria.text})
+        if (end := end_of_id(criteria.text)) is not None:
+            rows = rows.alias(id_text=Cast("id", TextField()))
+            anywhere |= Q(id_text__endswith=end)
         rows = rows.filter(anywhere)
     return rows
 

@@ -79,7 +79,7 @@ def test_what_leads_back_is_told_by_its_line() -> None:
         (None, "unvisited", ""),
         (StepMark(Mark.VISITED, 1), "visited", "✓ 1 visit"),
         (StepMark(Mark.VISITED, 12), "visited", "✓ 12 visits"),
-        (StepMark(Mark.CURRENT, 2, "waiting"), "current", "▶ waiting, 2 visits"),
+        (StepMark(Mark.CURRENT, 2, "waiting"), "current", "? waiting, 2 visits"),
         (StepMark(Mark.FAILED, 1, "failed"), "failed", "✗ failed, 1 visit"),
     ],
 )
