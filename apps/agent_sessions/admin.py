@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib import admin
 from django.urls import path
 
-from apps.agent_sessions.models import AgentSession, ModelUsage, ProviderKey
+from apps.agent_sessions.models import AgentSession, ModelChoice, ModelUsage, ProviderKey
 from apps.agent_sessions.setup_page import provider_key_page
 from apps.core.admin import ReadOnlyAdmin
 
@@ -43,6 +43,15 @@ class ModelUsageAdmin(ReadOnlyAdmin):
     list_select_related = ("project",)
     fields = list_display
     ordering = ("-day", "project", "model")
+
+
+@admin.register(ModelChoice)
+class ModelChoiceAdmin(ReadOnlyAdmin):
+    list_display = ("kind", "name", "project", "model", "chosen_by", "chosen_at")
+    list_filter = ("project", "kind")
+    list_select_related = ("project",)
+    fields = ("id", *list_display)
+    ordering = ("project", "kind", "name")
 
 
 @admin.register(ProviderKey)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from apps.agent_sessions.models import ProviderKey
+from apps.agent_sessions.domain.model_choices import DEFAULT, Subject, SubjectKind
+from apps.agent_sessions.models import ModelChoice, ProviderKey
 from apps.agent_sessions.runtime.models import Catalogue, ModelsInvalid, catalogue
 from apps.agent_sessions.runtime.scripts import ScriptInvalid
 from apps.agent_sessions.services import encryption
 from apps.core import conf
 from apps.core.errors import LoomError
 from apps.core.findings import Finding, ok, problem, register_check, warning
+
+_MOST_CHOICES = 200
 
 
 def check_models() -> Iterator[Finding]:
@@ -21,10 +24,39 @@ def check_models() -> Iterator[Finding]:
         yield problem(f"The models cannot be read: {error}", "Correct the file, then start the service again.")
         return
     yield ok(f"Models: {', '.join(known.models)}")
-    named = {**{f"role {role}": model for role, model in known.roles.items()}, **known.agents}
-    yield ok(
-        "Agent Steps get: " + ", ".join(f"{who}: {model}" for who, model in [*named.items(), ("others", known.default)])
-    )
+    others = known.resolve(agent=None, role=None, chosen={}).model_id
+    named = [(_named(subject), model) for subject, model in known.assigned.items() if subject != DEFAULT]
+    yield ok("Agent Steps get: " + ", ".join(f"{who}: {model}" for who, model in [*named, ("others", others)]))
+
+
+def _named(subject: Subject) -> str:
+    return subject.name if subject.kind is SubjectKind.AGENT else str(subject)
+
+
+def check_choices() -> Iterator[Finding]:
+    """What operators chose in the console instead: each model is there, and its Project has the key for it."""
+    try:
+        known = catalogue()
+    except (ModelsInvalid, ScriptInvalid):
+        return
+    keyed = set(ProviderKey.objects.values_list("project_id", "provider"))
+    rows = ModelChoice.objects.select_related("project").order_by("project__name", "kind", "name")
+    for row in rows[:_MOST_CHOICES]:
+        subject = Subject(SubjectKind(row.kind), row.name)
+        said = f"In Project {row.project.name} the console's choice for {subject} is {row.model}"
+        model = known.find(row.model)
+        if model is None:
+            yield problem(
+                f"{said}, and that model is not there any more: its Agent Steps do not begin.",
+                "Choose another on the console's page Models, or put the model back into the file of LOOMSVC_MODELS.",
+            )
+        elif model.needs_key and (row.project_id, model.provider) not in keyed:
+            yield warning(
+                f"{said}, and the Project has no key for {model.provider}.",
+                "Enter one at the setup_url that list_models shows.",
+            )
+        else:
+            yield ok(said)
 
 
 def check_keys() -> Iterator[Finding]:
@@ -65,7 +97,8 @@ def _is_readable(row: ProviderKey) -> bool:
 
 
 def _providers_in_use(known: Catalogue) -> set[str]:
-    return {known.models[one].provider for one in (known.default, *known.roles.values(), *known.agents.values())}
+    others = known.resolve(agent=None, role=None, chosen={}).model_id
+    return {known.models[one].provider for one in (others, *known.assigned.values())}
 
 
 def check_web_search() -> Iterator[Finding]:
@@ -75,5 +108,6 @@ def check_web_search() -> Iterator[Finding]:
 
 
 register_check("models", check_models)
+register_check("models", check_choices, reads_ledger=True)
 register_check("models", check_keys, reads_ledger=True)
 register_check("models", check_web_search)

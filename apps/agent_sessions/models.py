@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from django.db import models
 
+from apps.agent_sessions.domain.model_choices import SubjectKind
 from apps.agent_sessions.domain.sessions import OPEN, State
 from apps.core.fields import JsonTextField
 from apps.core.ids import new_id
 
 MODEL_LENGTH = 200
 PROVIDER_LENGTH = 64
+SUBJECT_LENGTH = 200
 _OPEN = models.Q(state__in=sorted(s.value for s in OPEN))
 
 
@@ -123,3 +125,24 @@ class ProviderKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.provider} …{self.last_four}"
+
+
+class ModelChoice(models.Model):
+    """The model that an operator chose in the console for an agent, a role or the default of one Project (R15)."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    project = models.ForeignKey("access.Project", on_delete=models.PROTECT, db_index=False)
+    kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in SubjectKind])
+    #: ``loomName/agentId``, a role, or blank for the default.
+    name = models.CharField(max_length=SUBJECT_LENGTH, blank=True)
+    #: Stays when the catalogue has it no more: nothing else is taken in its place.
+    model = models.CharField(max_length=MODEL_LENGTH)
+    chosen_by = models.CharField(max_length=200)
+    chosen_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["project", "kind", "name"]
+        constraints = [models.UniqueConstraint(fields=["project", "kind", "name"], name="one_model_chosen")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}: {self.model}"

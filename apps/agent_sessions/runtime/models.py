@@ -15,6 +15,14 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from apps.agent_sessions.domain.model_choices import (
+    DEFAULT,
+    Assigned,
+    Resolved,
+    Subject,
+    SubjectKind,
+    resolve_model,
+)
 from apps.agent_sessions.runtime.addresses import AddressRefused, read_base_url
 from apps.agent_sessions.runtime.ended import Access
 from apps.agent_sessions.runtime.scripts import OFFLINE, Script, read_script_file
@@ -62,11 +70,8 @@ class Catalogue:
 
     models: Mapping[str, Model] = field(default_factory=lambda: {OFFLINE: _OFFLINE_MODEL})
     allowed_hosts: frozenset[str] = frozenset()
-    #: ``loomName/agentId`` → model id.
-    agents: Mapping[str, str] = field(default_factory=dict)
-    #: A Step's role → model id.
-    roles: Mapping[str, str] = field(default_factory=dict)
-    default: str = OFFLINE
+    #: What the file says of agents, roles and the default, in its order; every model named here is there.
+    assigned: Assigned = field(default_factory=dict)
     #: An operator's scripts for `offline`, by ``loomName/agentId`` or program digest.
     scripts: Mapping[str, Script] = field(default_factory=dict)
 
@@ -86,10 +91,9 @@ class Catalogue:
             found.setdefault(model.provider, Provider(model.provider, shown, model.needs_key))
         return [one for one in found.values() if one.id != OFFLINE]
 
-    def model_for(self, *, agent: str, role: str | None) -> Model:
-        """Whom an Agent Step gets: by its agent (``loomName/agentId``), else its role, else the default."""
-        chosen = self.agents.get(agent) or self.roles.get(role or "") or self.default
-        return self.models[chosen]
+    def resolve(self, *, agent: str | None, role: str | None, chosen: Assigned) -> Resolved:
+        """Whom an Agent Step gets in a Project that chose ``chosen``; a choice may name a model that has gone."""
+        return resolve_model(agent=agent, role=role, chosen=chosen, setting=self.assigned, built_in=OFFLINE)
 
     def access(self, model: Model, *, api_key: str | None, script: Script | None = None) -> Access:
         """How it is reached.  ``script`` matters to `offline` only."""
@@ -135,7 +139,13 @@ class _FileShape(_Shape):
     allow_hosts: list[_Text] = []
     agents: dict[_Text, _Text] = {}
     roles: dict[_Text, _Text] = {}
-    default: _Text = OFFLINE
+    default: _Text | None = None
+
+    def assigned(self) -> dict[Subject, str]:
+        """Model ids by what they are assigned to."""
+        found = {Subject(SubjectKind.ROLE, name): model for name, model in self.roles.items()}
+        found |= {Subject(SubjectKind.AGENT, name): model for name, model in self.agents.items()}
+        return found if self.default is None else {**found, DEFAULT: self.default}
 
 
 def read_catalogue(text: str, file: str, *, scripts: Mapping[str, Script] | None = None) -> Catalogue:
@@ -156,15 +166,15 @@ def read_catalogue(text: str, file: str, *, scripts: Mapping[str, Script] | None
             raise ModelsInvalid(f"{file}: `providers.{OFFLINE}`: the name is taken by the built-in model.")
         for model in _models_of(provider, described, file):
             models[model.id] = model
-    for key, chosen in [*shape.agents.items(), *shape.roles.items(), ("default", shape.default)]:
-        if chosen not in models:
-            raise ModelsInvalid(f"{file}: `{key}` names the model {chosen!r}, which is not there.")
+    assigned = shape.assigned()
+    for subject, named in assigned.items():
+        if named not in models:
+            key = subject.name or subject.kind.value
+            raise ModelsInvalid(f"{file}: `{key}` names the model {named!r}, which is not there.")
     return Catalogue(
         models=models,
         allowed_hosts=frozenset(host.lower() for host in shape.allow_hosts),
-        agents=shape.agents,
-        roles=shape.roles,
-        default=shape.default,
+        assigned=assigned,
         scripts=scripts or {},
     )
 

@@ -17,6 +17,7 @@ from apps.agent_sessions.runtime.ended import Access, Cancelled, Failed, Limits,
 from apps.agent_sessions.runtime.models import Catalogue, Model, ModelsInvalid, catalogue
 from apps.agent_sessions.runtime.scripts import ScriptInvalid, shipped_script
 from apps.agent_sessions.runtime.tasks import file_tool_id, program_of, read_skill_file
+from apps.agent_sessions.services.model_choices import choice_gone, model_choices, resolved_for, resolved_models
 from apps.agent_sessions.services.provider_keys import find_provider_key, keyed_providers
 from apps.agent_sessions.services.usage import count_usage
 from apps.core import clock, conf
@@ -47,13 +48,17 @@ class ServiceModels:
     """The executor of Runs whose Agent Steps the service's own models carry out."""
 
     def not_ready_because(self, project_id: uuid.UUID, graph: LoomGraph | None) -> str | None:
-        """A file of models that cannot be used, or a key that the Project lacks (R15)."""
+        """A file of models that cannot be used, a chosen model that has gone, or a key that the Project lacks (R15)."""
         try:
             found = catalogue()
         except (ModelsInvalid, ScriptInvalid) as invalid:
             return f"the models of this service cannot be read: {invalid}"
-        wanted = [found.models[found.default]] if graph is None else _models_of(graph, found)
-        lacking = [model for model in wanted if model.needs_key]
+        chosen = model_choices(project_id=project_id)
+        wanted = resolved_models(found, chosen) if graph is None else resolved_for(graph, found, chosen)
+        gone = next((each for each in wanted if each.model_id not in found.models), None)
+        if gone is not None:
+            return choice_gone(gone)
+        lacking = [model for model in (found.models[each.model_id] for each in wanted) if model.needs_key]
         if not lacking:
             return None
         keyed = keyed_providers(project_id)
@@ -67,16 +72,6 @@ class ServiceModels:
     def cancel_call(self, run_id: uuid.UUID, *, now: dt.datetime) -> list[NewEvent]:
         """Nothing is open beside the Run: its fence has moved, and the model is stopped at the next boundary."""
         return []
-
-
-def _models_of(graph: LoomGraph, found: Catalogue) -> list[Model]:
-    """The models that the Agent Steps of a Loom get."""
-    return [
-        found.model_for(agent=f"{graph.loom}/{step.agent}", role=step.model)
-        for stage in graph.stages.values()
-        for step in stage.steps.values()
-        if isinstance(step, AgentStepSpec)
-    ]
 
 
 def _key_missing(model: Model) -> str:
@@ -134,7 +129,11 @@ class _Step:
         task = leased.loom.agents[where.stage, where.step]
         try:
             found = catalogue()
-            model = found.model_for(agent=f"{leased.loom.name}/{task.agent_id}", role=spec.model)
+            chosen = model_choices(project_id=leased.project_id)
+            resolved = found.resolve(agent=f"{leased.loom.name}/{task.agent_id}", role=spec.model, chosen=chosen)
+            model = found.find(resolved.model_id)
+            if model is None:
+                raise LoomError(ErrorCode.UNAVAILABLE, f"The Step cannot begin: {choice_gone(resolved)}")
             access = _access_to(model, found, leased, task.agent_id)
         except (ModelsInvalid, ScriptInvalid) as invalid:
             message = f"The Step cannot begin: the models of this service cannot be read: {invalid}"

@@ -65,7 +65,7 @@ class _Catalog:
 
 _NOTHING_SEEN = _Catalog((), {}, {}, {})
 _catalog = _NOTHING_SEEN
-#: What :func:`problems` saw last.
+#: What :func:`problems` or :func:`loadable` saw last.
 _looked: Mapping[LoomFolder, _Seen] = {}
 _refreshing = threading.Lock()
 _log = logging.getLogger("loomsvc.looms")
@@ -103,11 +103,20 @@ def refresh() -> None:
 
 def problems() -> list[CatalogEntry]:
     """Looms that do not load as their folders stand, by name.  Stores nothing, for pages that only read."""
+    found = _look_only()
+    return [_invalid(name, own, None) for name, own in found if len(own) > 1 or own[0].checked.loom is None]
+
+
+def loadable() -> list[LoadedLoom]:
+    """Looms that load as their folders stand, by name.  Stores nothing, for pages that only read."""
+    return [own[0].checked.loom for _, own in _look_only() if len(own) == 1 and own[0].checked.loom is not None]
+
+
+def _look_only() -> list[tuple[str, list[_Seen]]]:
     global _looked
     # What the catalog has seen need not be checked again, nor what was looked at here before.
     _looked = _see(conf.settings().loom_paths, {**_looked, **_catalog.seen})
-    found = sorted(_by_name(_looked.values()).items())
-    return [_invalid(name, own, None) for name, own in found if len(own) > 1 or own[0].checked.loom is None]
+    return sorted(_by_name(_looked.values()).items())
 
 
 def _signature(folder: LoomFolder) -> Signature | None:

@@ -288,7 +288,7 @@ def test_the_file_of_models_is_the_catalogue() -> None:
 def test_an_agent_step_gets_the_model_of_its_agent_or_its_role_or_the_default(
     agent: str, role: str | None, model: str
 ) -> None:
-    assert read_catalogue(MODELS, "models.yaml").model_for(agent=agent, role=role).id == model
+    assert read_catalogue(MODELS, "models.yaml").resolve(agent=agent, role=role, chosen={}).model_id == model
 
 
 @pytest.mark.rule("B6")
