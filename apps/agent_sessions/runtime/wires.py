@@ -25,7 +25,8 @@ async def opened(access: Access, *, seconds: float) -> AsyncIterator[Model]:
         yield (_anthropic if access.kind == "anthropic" else _openai)(access, key, client)
 
 
-# The clients are imported where they are used: together they take seconds.
+# The clients are imported where they are used: together they take seconds.  Both of them take headers and names of
+# accounts from the environment for whatever host they are sent to.  Those are the operator's, not the Project's.
 
 
 def _anthropic(access: Access, key: str, client: httpx2.AsyncClient) -> Model:
@@ -34,6 +35,7 @@ def _anthropic(access: Access, key: str, client: httpx2.AsyncClient) -> Model:
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
     sdk = AsyncAnthropic(api_key=key, base_url=access.base_url, http_client=client, max_retries=0)
+    sdk._custom_headers = {}
     return AnthropicModel(access.model, provider=AnthropicProvider(anthropic_client=sdk))
 
 
@@ -43,6 +45,8 @@ def _openai(access: Access, key: str, client: httpx2.AsyncClient) -> Model:
     from pydantic_ai.providers.openai import OpenAIProvider
 
     sdk = AsyncOpenAI(api_key=key, base_url=access.base_url, http_client=client, max_retries=0)
+    sdk._custom_headers = {}
+    sdk.organization = sdk.project = None
     return OpenAIChatModel(access.model, provider=OpenAIProvider(openai_client=sdk))
 
 

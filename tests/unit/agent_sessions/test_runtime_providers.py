@@ -344,3 +344,20 @@ def test_a_missing_key_is_said_before_anything_goes_out(provider: Provider, wire
 
 def test_a_key_is_in_no_repr(provider: Provider) -> None:
     assert KEY not in repr(access_to(provider))
+
+
+@pytest.mark.rule("B5", "K17")
+@pytest.mark.parametrize("keyed", [True, False])
+def test_what_the_environment_holds_for_providers_goes_to_none(
+    provider: Provider, wire: tuple[str, bool], keyed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("API_KEY", "ADMIN_KEY", "AUTH_TOKEN", "ORG_ID", "PROJECT_ID")
+    for vendor in ("OPENAI", "ANTHROPIC"):
+        monkeypatch.setenv(f"{vendor}_CUSTOM_HEADERS", f"X-Gateway: {SENTINEL}")
+        for name in names:
+            monkeypatch.setenv(f"{vendor}_{name}", SENTINEL)
+    provider.answers = [hands_in({"answer": 5})]
+    access = access_to(provider, wire, api_key=KEY if keyed else None, needs_key=keyed)
+    assert isinstance(work(provider, wire, access=access), Succeeded)
+    assert SENTINEL not in json.dumps(provider.requests[0].headers)
+    assert (KEY in json.dumps(provider.requests[0].headers)) == keyed
