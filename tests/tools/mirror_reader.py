@@ -402,7 +402,7 @@ LINES: dict[str, Check] = {
 KEYS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "actions.jsonl": lambda line: line["actionId"],
     "agent-calls.jsonl": lambda line: line["openedSeq"],
-    "artifacts.jsonl": lambda line: [line["loomName"], line["stageName"], line["revision"]],
+    "artifacts.jsonl": lambda line: [line["loomName"], line["stageName"], line["revision"], line["artifactId"]],
     "events.jsonl": lambda line: line["seq"],
     "log.jsonl": lambda line: [line["eventSeq"] or 0, line["stepSeq"] or 0, line["number"]],
     "operations.jsonl": lambda line: line["revision"],
@@ -571,15 +571,13 @@ def _check_lines(source: Folder | Zip, manifest: dict[str, Any]) -> None:
     )
     _require(release["loomName"] == run["loomName"], "release.jsonl", "the Release of another Loom")
     states = _with_digests(source, "states.jsonl", lambda line: line["stateId"])
-    artifacts = _with_digests(
-        source, "artifacts.jsonl", lambda line: (line["loomName"], line["stageName"], line["revision"])
-    )
+    artifacts = _with_digests(source, "artifacts.jsonl", _revision)
     _with_digests(source, "records.jsonl", lambda line: line["recordId"])
     _require(held["stateId"] is None or held["stateId"] in states, "run.jsonl", "its State is not there")
     ids = [one["artifactId"] for one in held["dependencies"]]
     _require(len(set(ids)) == len(ids), "run.jsonl", "two dependencies on one Artifact")
     for one in held["dependencies"]:
-        found = artifacts.get((one["loomName"], one["stageName"], one["revision"]))
+        found = artifacts.get(_revision(one))
         same = found == (one["artifactId"], one["digest"], one["removed"])
         _require(same, "run.jsonl", f"the revision of {one['artifactId']} that it depends on is not there")
     _check_steps(source, run, states)
@@ -595,6 +593,10 @@ def _check_lines(source: Folder | Zip, manifest: dict[str, Any]) -> None:
         if entry["lines"] is not None:
             number = sum(1 for _ in read_lines(source, entry["path"]))
             _require(number == entry["lines"], entry["path"], f"{number} lines, not {entry['lines']}")
+
+
+def _revision(line: dict[str, Any]) -> tuple[Any, ...]:
+    return line["loomName"], line["stageName"], line["revision"], line["artifactId"]
 
 
 def _with_digests(source: Folder | Zip, entry: str, key_of: Callable[[Any], Any]) -> dict[Any, Any]:

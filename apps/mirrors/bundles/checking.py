@@ -118,16 +118,17 @@ def _check_events(bundle: Bundle, progress: Progress) -> None:
 
 
 def _check_results(bundle: Bundle, run: RunLine, progress: Progress) -> None:
-    kept: dict[tuple[str, str, int], tuple[str, str, bool]] = {}
+    kept: dict[tuple[str, str, int, str], tuple[str, bool]] = {}
     for artifact, digest in bundle.valued_lines(ArtifactLine, progress=progress):
         where = f"{artifact.loom_name}/{artifact.stage_name} revision {artifact.revision}"
         if digest != artifact.digest or (artifact.removed and artifact.data is not None):
             raise MirrorInvalid(f"{where} is not the one of its digest", entry="artifacts.jsonl")
-        key = (artifact.loom_name, artifact.stage_name, artifact.revision)
-        kept[key] = (artifact.artifact_id, artifact.digest, artifact.removed)
+        key = (artifact.loom_name, artifact.stage_name, artifact.revision, artifact.artifact_id)
+        kept[key] = (artifact.digest, artifact.removed)
     seen: set[str] = set()
     for one in run.held.dependencies:
-        if kept.get((one.loom_name, one.stage_name, one.revision)) != (one.artifact_id, one.digest, one.removed):
+        key = (one.loom_name, one.stage_name, one.revision, one.artifact_id)
+        if kept.get(key) != (one.digest, one.removed):
             raise MirrorInvalid(f"what the Run last saw as {one.artifact_id} is missing", entry="artifacts.jsonl")
         seen.add(one.artifact_id)
     if len(seen) != len(run.held.dependencies):

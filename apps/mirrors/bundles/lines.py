@@ -227,7 +227,10 @@ class EventLine(Contract):
 
 
 class ArtifactLine(Contract):
-    """A revision that the Run read or wrote; a removal has null for its data."""
+    """A revision that the Run read or wrote; a removal has null for its data.
+
+    A restored Run numbers what it brought along as its source did, so that two Artifacts may have one number.
+    """
 
     artifact_id: ResultId
     loom_name: Name
@@ -279,7 +282,7 @@ SHAPES: dict[str, type[Contract]] = {
 KEYS: dict[str, Callable[[Any], Any]] = {
     "actions.jsonl": lambda line: line.action_id,
     "agent-calls.jsonl": lambda line: line.opened_seq,
-    "artifacts.jsonl": lambda line: (line.loom_name, line.stage_name, line.revision),
+    "artifacts.jsonl": lambda line: (line.loom_name, line.stage_name, line.revision, line.artifact_id),
     "events.jsonl": lambda line: line.seq,
     "log.jsonl": lambda line: (line.event_seq or 0, line.step_seq or 0, line.number),
     "operations.jsonl": lambda line: line.revision,

@@ -169,22 +169,23 @@ def _artifacts(held: HeldBoundary, touched: set[tuple[str, str, str, int]]) -> I
     """The revisions read or written; what a restored Run brought along and its Project never had, too."""
     last_seen = {(one.loom_name, one.stage_name, one.artifact_id, one.revision): one for one in held.dependencies}
     found = {
-        (key.loom_name, key.stage_name, key.revision): key
+        (key.loom_name, key.stage_name, key.revision, key.artifact_id): key
         for key in revision_keys(project_id=held.project_id, wanted=touched | last_seen.keys())
         # A restored Run's number may be another revision's here; what it saw is told by the digest.
         if (one := last_seen.get((key.loom_name, key.stage_name, key.artifact_id, key.revision))) is None
         or one.digest == key.digest
     }
+    # Numbered as where it came from, it may have the number of another Artifact that stood at its place here.
     brought = {
-        (one.loom_name, one.stage_name, one.revision): one
+        key: one
         for one in held.dependencies
-        if (one.loom_name, one.stage_name, one.revision) not in found
+        if (key := (one.loom_name, one.stage_name, one.revision, one.artifact_id)) not in found
     }
-    for place in sorted({*found, *brought}):
-        if place in found:
-            yield artifact_line(found[place].key)
+    for key in sorted({*found, *brought}):
+        if key in found:
+            yield artifact_line(found[key].key)
             continue
-        one = brought[place]
+        one = brought[key]
         data = None
         if not one.removed:
             kept = runs.kept_artifacts(held.run_id, [one.digest])

@@ -116,7 +116,7 @@ class _Placing:
         # What is to go makes room for what is to come at the same place.
         for removed in sorted({one.removed for one in last_seen.values()}, reverse=True):
             for line in self.found.bundle.lines_again(ArtifactLine):
-                seen = last_seen.get((line.loom_name, line.stage_name, line.revision))
+                seen = last_seen.get((line.loom_name, line.stage_name, line.revision, line.artifact_id))
                 if seen is not None and seen.removed is removed and self._is_due("artifact", line.artifact_id):
                     written[line.artifact_id] = put_artifact(
                         project_id=self.target.project_id, artifact=_new_artifact(line), now=self.now
@@ -162,13 +162,14 @@ class _Placing:
     def _is_due(self, kind: str, item_id: str) -> bool:
         return self.todo.get((kind, item_id)) in (Action.CREATE, Action.REPLACE)
 
-    def _last_seen(self) -> dict[tuple[str, str, int], Dependency]:
-        return {(one.loom_name, one.stage_name, one.revision): one for one in self.found.content.run.held.dependencies}
+    def _last_seen(self) -> dict[tuple[str, str, int, str], Dependency]:
+        wanted = self.found.content.run.held.dependencies
+        return {(one.loom_name, one.stage_name, one.revision, one.artifact_id): one for one in wanted}
 
     def _artifact_data(self) -> Iterator[ArtifactData]:
         last_seen = self._last_seen()
         for line in self.found.bundle.lines_again(ArtifactLine):
-            if not line.removed and (line.loom_name, line.stage_name, line.revision) in last_seen:
+            if not line.removed and (line.loom_name, line.stage_name, line.revision, line.artifact_id) in last_seen:
                 yield ArtifactData(line.artifact_id, line.digest, line.data)
 
     def _held(self, revisions: dict[str, int]) -> boundaries.HeldBoundary:
