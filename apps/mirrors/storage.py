@@ -11,7 +11,7 @@ from django.core.files import File
 from django.core.files.storage import Storage, storages
 
 from apps.core import conf
-from apps.mirrors.bundles.layout import Limits
+from apps.mirrors.bundles.layout import CHUNK, Limits
 
 #: The name among Django's ``STORAGES``.
 ALIAS = "mirrors"
@@ -33,9 +33,14 @@ def name_of(digest: str) -> str:
     return f"{digest[:2]}/{digest}.zip"
 
 
-def keep(digest: str, file: BinaryIO, size: int) -> None:
-    """Store the file of a Mirror.  What is there is replaced: it may have been cut off."""
+def keep(digest: str, file: BinaryIO) -> None:
+    """Store the file of a Mirror.  What is there stays when it is the same, and is replaced when it was cut off.
+
+    Mirrors of other Projects may have it too: a file that is whole is never taken away, even for a moment.
+    """
     name = name_of(digest)
+    if _holds(name, file):
+        return
     file.seek(0)
     if storage().exists(name):
         storage().delete(name)
@@ -43,6 +48,19 @@ def keep(digest: str, file: BinaryIO, size: int) -> None:
     if stored != name:
         # Another process stored the same bytes at the same moment.
         storage().delete(stored)
+
+
+def _holds(name: str, file: BinaryIO) -> bool:
+    """Whether what is stored has exactly the bytes of ``file``."""
+    try:
+        with storage().open(name, "rb") as stored:
+            file.seek(0)
+            while data := file.read(CHUNK):
+                if stored.read(len(data)) != data:
+                    return False
+            return not stored.read(1)
+    except FileNotFoundError:
+        return False
 
 
 @contextmanager

@@ -154,7 +154,7 @@ def test_mirrors_are_kept_in_a_bucket(settings: Any, monkeypatch: pytest.MonkeyP
         with pytest.raises(FileNotFoundError), storage.opened(digest):
             pass
         for _ in range(2):
-            storage.keep(digest, io.BytesIO(data), len(data))
+            storage.keep(digest, io.BytesIO(data))
         with storage.opened(digest) as (file, size):
             file.seek(-22, os.SEEK_END)
             assert (size, file.read()) == (len(data), data[-22:])

@@ -82,7 +82,7 @@ def keep_mirror(*, caller: Caller, project_id: uuid.UUID, found: Taken, kind: st
     if known is not None and _is_whole(manifest.digest, found.size):
         return known
     # First the file: a Mirror that is listed can be read.
-    storage.keep(manifest.digest, found.file, found.size)
+    storage.keep(manifest.digest, found.file)
     mirror = Mirror(
         id=new_id(),
         mirror_id=mirror_id,
