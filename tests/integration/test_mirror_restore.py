@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.db import connection
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from apps.access.models import Credential, Project
@@ -232,6 +232,10 @@ def test_a_dry_run_says_what_applying_then_does(service: Service, other: Service
     seen: set[tuple[str, ...]] = set()
 
     @given(PREPARED)
+    @example({"artifact": "nothing", "record": "nothing", "before": [], "scope": "all"})
+    @example({"artifact": "other", "record": "nothing", "before": [], "scope": "all"})
+    @example({"artifact": "other", "record": "nothing", "before": [], "scope": "artifacts"})
+    @example({"artifact": "same", "record": "same", "before": [], "scope": "records"})
     @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
     def check(how: dict[str, Any]) -> None:
         clear()
