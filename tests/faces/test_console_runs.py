@@ -35,11 +35,7 @@ def test_every_filter_finds_what_it_is_for(service: Any) -> None:
     other = create_project(name="elsewhere", now=clock.now())
     waits = service.finish(do=[{"ending": "ask"}])["runId"]
     failed = service.finish(do=[{"failures": 9, "error": "ValueError"}])["runId"]
-    done = (
-        service.finish("tally")["runId"]
-        if False
-        else service.finish(do=[{"ending": "done", "record": "needle"}])["runId"]
-    )
+    done = service.finish(do=[{"ending": "done", "record": "needle"}])["runId"]
     identity = str(uuid.uuid4())
     paused = service.start(do=[{"ending": "leave"}])
     service.call("pause_run", runId=paused, operationId=identity, serviceInstanceId=service.instance_id)
@@ -180,6 +176,35 @@ def test_a_bulk_form_from_before_a_restart_or_of_nonsense_changes_nothing(servic
     assert service.run(run_id)["status"] == "queued"
 
 
+@pytest.mark.rule("FR-E13")
+def test_ages_part_runs_that_began_a_minute_apart(service: Any) -> None:
+    made = []
+    for minutes in range(3):
+        with clock.moved(dt.timedelta(minutes=minutes)):
+            made.append(service.start(do=[]))
+    with clock.moved(dt.timedelta(minutes=61, seconds=30)):
+        client = signed_in(root())
+        assert listed(client, age="1h") == made[:1:-1]
+        assert listed(client, age="over1h") == made[1::-1]
+
+
+@pytest.mark.rule("FR-E15")
+def test_a_run_that_begins_between_two_pages_makes_the_next_one_repeat_nothing(
+    service: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apps.console.pages.runs.ROWS", 2)
+    made = [service.start(do=[]) for _ in range(4)]
+    client = signed_in(root())
+    first = html.unescape(text_of(client.get(LIST)))  # type: ignore[arg-type]
+    older = re.search(r'href="(\?[^"]*cursor=[^"]+)"', first)
+    assert older is not None
+    service.start(do=[])
+    second = text_of(client.get(LIST + older[1]))  # type: ignore[arg-type]
+    shown = [re.findall(r'<tr id="run-([0-9a-f-]{36})"', page) for page in (first, second)]
+    assert shown == [made[:1:-1], made[1::-1]]
+
+
+@pytest.mark.rule("FR-E13")
 def test_times_become_ranges_of_ids() -> None:
     before = clock.now()
     made = new_id()
