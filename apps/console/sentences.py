@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 
 from apps.runs.contracts import RunView
 from apps.runs.selectors.attention import OVERDUE_SECONDS
@@ -42,6 +43,22 @@ def duration_text(seconds: float) -> str:
         if whole >= 2 * size:
             return f"{whole // size} {unit}"
     return f"{whole} s"
+
+
+def for_people(message: str) -> str:
+    """What the ledger tells a client, without the sentences that name its calls."""
+    parts = re.split(r"(?<=\.) ", message)
+    kept = [part for part in parts if "`" not in part]
+    return " ".join(kept if len(kept) == len(parts) else [*kept, "Look at the Run as it is now."])
+
+
+#: Where a Run was started, in words; the value stands beside it.
+SOURCES = {
+    "agent_ide": "by an agent in somebody's editor",
+    "cli": "from the command line or by a program",
+    "studio": "in a Studio, over REST",
+    "console": "here in the console",
+}
 
 
 def sentence(detail: RunDetail, *, now: dt.datetime, may_answer: bool = True) -> str:

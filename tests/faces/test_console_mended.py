@@ -10,17 +10,20 @@ from typing import Any
 
 import pytest
 from console_people import form, operator, page, press, root, signed_in, text_of, with_role
+from django.test import Client
 
 from apps.access.selectors.listing import CredentialEntry
 from apps.access.selectors.projects import project_named
 from apps.access.services.credentials import create_credential
 from apps.access.services.projects import create_project
 from apps.console.pages import run as module
-from apps.console.templatetags.console import last_used
+from apps.console.sentences import for_people
+from apps.console.templatetags.console import last_used, readable
 from apps.core import clock
 from apps.core.caller import Source
 from apps.ledger.models import Operation
 from apps.runs.domain.statuses import RunStatus
+from apps.runs.selectors.attention import _asked
 
 LIST = "/admin/console/runs/"
 AUDIT = "/admin/console/audit/"
@@ -154,3 +157,63 @@ def test_the_picture_says_of_a_run_what_its_badge_says(service: Any, monkeypatch
     assert "The Run is waiting." in found
     assert "The Run is running." not in found
     assert "? waiting, 1 visit" in found
+
+
+def test_a_browser_at_the_bare_address_is_led_to_the_console(service: Any) -> None:
+    assert Client().get("/", headers={"Accept": "text/html,*/*"})["Location"] == "/admin/"
+    assert Client().get("/", headers={"Accept": "application/json"}).status_code == 404
+    assert Client().post("/", headers={"Accept": "text/html"}).status_code == 404
+
+
+@pytest.mark.rule("R11")
+def test_a_looms_page_leads_to_stopping_what_runs_of_it(service: Any) -> None:
+    run_id = service.start(do=[{"ending": "ask"}])
+    found = shown(signed_in(root()).get("/admin/console/looms/trial/"))
+    link = re.search(r'href="(/admin/console/runs/bulk/\?do=cancel[^"]+)"', found)
+    assert link
+    assert run_id in shown(signed_in(root("other")).get(link[1]))
+    viewer = shown(signed_in(operator("eva", "see_project")).get("/admin/console/looms/trial/"))
+    assert "runs/bulk" not in viewer and "Show them" in viewer
+
+
+def test_a_runs_artifacts_lead_to_what_changed_in_them(service: Any) -> None:
+    run_id = service.finish(do=[{"ending": "done", "artifact": {"a": 1}}])["runId"]
+    found = shown(signed_in(root()).get(page(run_id, "artifacts")))
+    link = re.search(r'</details><p><a href="(/admin/console/artifacts/one/[^"]+)#compare"', found)
+    assert link
+    assert signed_in(root("other")).get(link[1]).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("text", "markup"),
+    [
+        ("# Plan\n\n- **one** `a*b`", "<strong>Plan</strong>\n\n• <strong>one</strong> <code>a*b</code>"),
+        ("2 ** 3 ** 4", "2 ** 3 ** 4"),
+        ("**<b>**", "<strong>&lt;b&gt;</strong>"),
+        ("`<script>`", "<code>&lt;script&gt;</code>"),
+        ("[x](javascript:hit())", "[x](javascript:hit())"),
+        ("#1 is no heading", "#1 is no heading"),
+    ],
+)
+def test_markdown_in_a_question_is_readable_and_inert(text: str, markup: str) -> None:
+    assert readable(text) == markup
+
+
+@pytest.mark.parametrize(
+    ("context", "asked"),
+    [
+        ("# The draft\n\nIt is long.\n\nGo **on**?", "Go on?"),
+        ("# The draft\n\nIt is `long`.", "It is long."),
+        ("# Only this", "Only this"),
+        ("", ""),
+    ],
+)
+def test_home_says_what_is_asked_and_not_what_the_document_is_called(context: str, asked: str) -> None:
+    assert _asked("confirmation", {"context": context}) == asked
+
+
+def test_what_is_refused_names_no_call_of_a_client() -> None:
+    assert for_people("It is at revision 3. Read the Run with `get_run`.") == (
+        "It is at revision 3. Look at the Run as it is now."
+    )
+    assert for_people("This Run has ended.") == "This Run has ended."

@@ -138,8 +138,8 @@ def test_a_late_form_says_who_answered_when_and_what(service: Any) -> None:
     assert late.status_code == 409
     told = shown(late)
     answered = Action.objects.get(run_id=run_id)
-    assert "answered already, by operator:ada (console, via console)" in told
-    assert answered.answered_at is not None and answered.answered_at.strftime("%Y-%m-%dT%H:%M") in told
+    assert "answered already, by operator:ada (console) at" in told
+    assert answered.answered_at is not None and answered.answered_at.strftime("%Y-%m-%d %H:%M") in told
     assert "The answer was: ship it" in told
     assert answered.answer[0]["answer"] == "ship it"
 

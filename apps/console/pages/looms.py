@@ -55,6 +55,7 @@ def loom(request: HttpRequest, operator: Operator, loom_name: str) -> HttpRespon
         "projects": projects_to_choose(operator, project),
         "project": operator.projects[project],
         "figures": figures,
+        "may_bulk": operator.may(Permission.BULK),
         "most_measured": MOST_MEASURED,
         "steps": [(step, _durations(step)) for step in figures.steps],
         "older": choices(releases[1].digest if len(releases) > 1 else "", _titles(releases)),

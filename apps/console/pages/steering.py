@@ -18,6 +18,7 @@ from apps.console.page import lacking, page
 from apps.console.pages.asked import answer_in_words
 from apps.console.pages.run import Refused, show
 from apps.console.permissions import Operator, Permission
+from apps.console.sentences import clock_text, for_people
 from apps.core.endpoints import Endpoint
 from apps.core.errors import ErrorCode, LoomError, invalid_request
 from apps.mirrors.contracts import MirrorExported
@@ -149,9 +150,9 @@ def _require(operator: Operator, permission: Permission, detail: RunDetail) -> N
 
 
 def _refused(error: LoomError, form: QueryDict, run_id: uuid.UUID) -> Refused:
-    message = error.message
+    message = for_people(error.message)
     if error.details and "answeredBy" in error.details:
-        message = f"{message} {_said(form, run_id)}"
+        message = _answered_before(form, run_id) or message
     elif error.code is ErrorCode.INVALID_REQUEST and any(i.path.startswith("/answer") for i in error.issues):
         message = "Nothing was sent yet: see what is missing in the form."
     differences = ()
@@ -162,7 +163,13 @@ def _refused(error: LoomError, form: QueryDict, run_id: uuid.UUID) -> Refused:
     return Refused(message, _texts(form), tuple(error.issues), differences, status)
 
 
-def _said(form: QueryDict, run_id: uuid.UUID) -> str:
-    """What was answered by whoever was first."""
+def _answered_before(form: QueryDict, run_id: uuid.UUID) -> str:
+    """Who was first, when, and what they said."""
     action = action_of_run(run_id=run_id, action_id=form.get("actionId", ""))
-    return f"The answer was: {answer_in_words(action)}" if action and action.answered_at else ""
+    if action is None or action.answered_by is None or action.answered_at is None:
+        return ""
+    who = f"{action.answered_by['principal']} ({action.answered_by['via']})"
+    return (
+        f"Not sent: this question was answered already, by {who} at {clock_text(action.answered_at)}. "
+        f"The answer was: {answer_in_words(action)}"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import uuid
 from typing import Any
 
@@ -11,12 +12,12 @@ from django import template
 from django.template import Context
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString, mark_safe
 
 from apps.access.selectors.listing import CredentialEntry
 from apps.console.principals import CREDENTIAL
-from apps.console.sentences import LOOKS, clock_text, duration_text
+from apps.console.sentences import LOOKS, SOURCES, clock_text, duration_text
 from apps.core import clock
 from apps.ledger.selectors.instances import current_instance
 
@@ -88,6 +89,31 @@ def brief(data: Any) -> str:
 def short(identifier: object) -> str:
     """The end of an id: its beginning is a time that neighbours share."""
     return "…" + str(identifier)[-8:]
+
+
+@register.filter
+def source(word: str) -> str:
+    """Where a call came from, in words."""
+    return f"{SOURCES[word]} ({word})" if word in SOURCES else word
+
+
+@register.filter
+def readable(text: str) -> SafeString:
+    """A person's text with a little of Markdown shown: headings, bold, code and points; all else stays as it is."""
+    return mark_safe("\n".join(_line(line) for line in escape(text).split("\n")))  # noqa: S308 (escaped before)
+
+
+def _line(line: str) -> str:
+    if heading := re.fullmatch(r"#{1,6} +(.+?)(?: +#+)? *", line):
+        return f"<strong>{heading[1].replace('**', '')}</strong>"
+    line = re.sub(r"^( *)[-*] +", r"\1• ", line)
+    parts = re.split(r"(`[^`]+`)", line)
+    return "".join(
+        f"<code>{part[1:-1]}</code>"
+        if len(part) > 2 and part[0] == part[-1] == "`"
+        else re.sub(r"\*\*(\S(?:[^*]*\S)?)\*\*", r"<strong>\1</strong>", part)
+        for part in parts
+    )
 
 
 @register.filter

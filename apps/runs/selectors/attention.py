@@ -6,6 +6,7 @@ Each list is one statement over an index that holds open Runs only, or a bounded
 from __future__ import annotations
 
 import datetime as dt
+import re
 import uuid
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -41,10 +42,12 @@ class NeedyRun:
 
 
 def _asked(kind: str, request: Any) -> str:
-    """The first words of what a person is asked."""
+    """What a person is asked, on one line: of a text the first line that asks, else the first below its heading."""
     text = request["context"] if kind == "confirmation" else request[0]["question"]
-    first = str(text).strip().splitlines() or [""]
-    return first[0][:200]
+    lines = [line.strip() for line in str(text).splitlines() if line.strip()]
+    below = [line for line in lines if not line.startswith("#")]
+    chosen = next((line for line in below if line.endswith("?")), None) or next(iter([*below, *lines]), "")
+    return re.sub(r"^#+ *|\*\*|`", "", chosen)[:200]
 
 
 def _needy(run: Run, since: dt.datetime | None, **more: Any) -> NeedyRun:

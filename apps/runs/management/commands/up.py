@@ -92,7 +92,7 @@ class Command(LoomsvcCommand):
             return
         self.stdout.write(f"loomsvc {VERSION} is ready at {url}")
         self.stdout.write(f"  agents   {url}/mcp    credentials in {folder / 'connection.json'}")
-        self.stdout.write(f"  admin    {url}/admin/")
+        self.stdout.write(f"  console  {url}/admin/")
         self.stdout.write(f"  REST     {url}/api/v1/    OpenAPI {url}/api/v1/openapi.json")
         self.stdout.write("  next     loomsvc list_looms, then loomsvc run_loom NAME; Ctrl-C stops the service")
         self.stdout.flush()
