@@ -34,9 +34,9 @@ def test_a_run_that_waits_is_drawn_with_what_it_visited_and_where_it_stands(serv
     code, shown = run("loom_graph", waiting["runId"])
     assert code == 0
     assert shown.startswith(f"Run {waiting['runId']} is waiting.\ntrial ")
-    (here,) = [line for line in shown.splitlines() if "▶" in line]
+    (here,) = [line for line in shown.splitlines() if "? waiting" in line]
     assert "code act" in here
-    assert here.endswith("▶ waiting, 2 visits")
+    assert here.endswith("? waiting, 2 visits")
     assert "✓" not in shown
     service.operate(
         "answer_ask",
@@ -46,7 +46,7 @@ def test_a_run_that_waits_is_drawn_with_what_it_visited_and_where_it_stands(serv
     )
     service.work()
     shown = run("loom_graph", waiting["runId"])[1]
-    assert "▶" not in shown
+    assert "▶" not in shown and "?" not in shown
     assert [line.split("✓ ")[1] for line in shown.splitlines() if "✓" in line] == ["2 visits", "1 visit"]
 
 
