@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import html
+import io
 import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from console_people import form, operator, page, press, root, signed_in, text_of, with_role
+from django.contrib.auth.models import Group
+from django.core.management import call_command
 from django.test import Client
 
 from apps.access.selectors.listing import CredentialEntry
@@ -217,3 +220,20 @@ def test_what_is_refused_names_no_call_of_a_client() -> None:
         "It is at revision 3. Look at the Run as it is now."
     )
     assert for_people("This Run has ended.") == "This Run has ended."
+
+
+@pytest.mark.rule("K14")
+def test_the_groups_to_begin_with_let_one_look_and_the_other_steer(service: Any) -> None:
+    run_id = service.finish(do=[{"ending": "ask"}])["runId"]
+    for _ in range(2):
+        call_command("console_groups", stdout=(said := io.StringIO()))
+    assert "Viewers: see_project\n" in said.getvalue()
+    eva, ada = operator("eva"), operator("ada")
+    eva.groups.set(Group.objects.filter(name="Viewers"))
+    ada.groups.set(Group.objects.filter(name="Operators"))
+    assert signed_in(eva).get(page(run_id)).status_code == 200
+    assert signed_in(eva).post(f"{page(run_id)}cancel/").status_code == 403
+    assert signed_in(ada).get("/admin/console/access/").status_code == 403
+    assert signed_in(ada).get(f"{LIST}bulk/?do=cancel").status_code == 403
+    assert press(signed_in(ada), run_id, "cancel").status_code == 302
+    assert service.run(run_id)["status"] == "cancelled"
