@@ -51,4 +51,15 @@ def main() -> None:
         return
     import loomsvc.celery  # noqa: F401 (a command that makes something due rings with this application)
 
-    execute_from_command_line(sys.argv)
+    if command not in ("createsuperuser", "changepassword"):
+        execute_from_command_line(sys.argv)
+        return
+    from django.db import DatabaseError
+
+    try:
+        execute_from_command_line(sys.argv)
+    except DatabaseError:
+        sys.exit(
+            "loomsvc: there is no ledger with accounts here. Name the service's folder with --data DIR (or its "
+            "database with DATABASE_URL); `loomsvc migrate` makes a new one."
+        )

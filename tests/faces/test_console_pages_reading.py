@@ -68,7 +68,7 @@ def test_the_list_of_looms_has_those_that_load_and_those_that_do_not(
     (loom_paths / "broken" / "loom.yaml").write_text("loom: broken\n")
     shown = words(client.get(f"{BASE}/looms/"))
     assert "trial no problem known" in shown
-    assert "Do not load, and never did ✗ invalid broken loom.yaml" in shown
+    assert "Do not load ✗ invalid broken never loaded loom.yaml" in shown
 
 
 def test_two_releases_are_compared_file_by_file(client: Client, service: Any, loom_paths: Path) -> None:

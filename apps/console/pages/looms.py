@@ -28,9 +28,10 @@ def looms(request: HttpRequest, operator: Operator) -> HttpResponse:
     """Every Loom that ever loaded, and those whose folders do not load now."""
     broken = {entry.name: entry for entry in problems()}
     newest = newest_releases(limit=MOST_READ)
-    never = [entry for name, entry in broken.items() if name not in {release.loom_name for release in newest}]
+    loaded = {release.loom_name for release in newest}
+    failing = [(entry, name in loaded) for name, entry in broken.items()]
     rows = [(release, broken.get(release.loom_name)) for release in newest]
-    return render(request, "console/looms.html", {"title": "Looms", "rows": rows, "never": never})
+    return render(request, "console/looms.html", {"title": "Looms", "rows": rows, "failing": failing})
 
 
 @page(Permission.SEE)
