@@ -26,6 +26,7 @@ class ProjectRole(models.Model):
             ("fork_run", "Fork a Run"),
             ("export_mirror", "Export a Mirror"),
             ("manage_credentials", "Make and revoke credentials"),
+            ("choose_model", "Choose which model Agent Steps get"),
         ]
 
     def __str__(self) -> str:

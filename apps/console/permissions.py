@@ -31,6 +31,7 @@ class Permission(enum.StrEnum):
     FORK = "fork_run"
     EXPORT = "export_mirror"
     CREDENTIALS = "manage_credentials"
+    MODELS = "choose_model"
     # No role gives these: they are for superusers.
     BULK = "bulk_runs"
     RESTORE = "restore_mirror"

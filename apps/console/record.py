@@ -1,4 +1,4 @@
-"""What operators change outside the operations ledger - accounts, credentials, restores - in Django's own log (K25).
+"""What operators change outside the operations ledger (accounts, credentials, models, restores), in Django's log (K25).
 
 The log has no page that changes or removes its rows.
 """
@@ -30,6 +30,11 @@ class AccountChange:
 def record_credential(*, user: User | AnonymousUser, public_id: str, is_new: bool, said: str) -> None:
     """Keep that a signed-in person made or revoked a credential."""
     _record(user, ("access", "credential"), public_id, ADDITION if is_new else CHANGE, said)
+
+
+def record_model_choice(*, user: User | AnonymousUser, project: str, subject: str, flag: int, said: str) -> None:
+    """Keep that a signed-in person chose a model, or took the choice back; ``flag`` is one of Django's log."""
+    _record(user, ("agent_sessions", "modelchoice"), f"{project}: {subject}"[:_LONGEST], flag, said)
 
 
 def record_restore(*, user: User | AnonymousUser, mirror_id: str, said: str) -> None:

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from apps.console.pages import access, agents, artifacts, audit, bulk, health, looms, mirrors, rows, run, runs, steering
+from apps.console.pages import (
+    access,
+    agents,
+    artifacts,
+    audit,
+    bulk,
+    health,
+    looms,
+    mirrors,
+    models,
+    rows,
+    run,
+    runs,
+    steering,
+)
 
 urlpatterns: list[URLPattern] = [
     path("runs/", runs.runs, name="console_runs"),
@@ -28,6 +42,8 @@ urlpatterns: list[URLPattern] = [
     path("mirrors/<uuid:mirror_id>/", mirrors.mirror, name="console_mirror"),
     path("mirrors/<uuid:mirror_id>/restore/", mirrors.restore, name="console_mirror_restore"),
     path("agents/", agents.agents, name="console_agents"),
+    path("models/", models.models, name="console_models"),
+    path("models/choose/", models.choose, name="console_model_choose"),
     path("access/", access.access, name="console_access"),
     path("access/create/", access.create, name="console_credential_create"),
     path("access/<str:public_id>/revoke/", access.revoke, name="console_credential_revoke"),

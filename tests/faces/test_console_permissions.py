@@ -119,7 +119,7 @@ def test_view_only_staff_see_everything_and_are_offered_nothing(service: Any) ->
 def test_only_superusers_act_on_many_runs_at_once(service: Any) -> None:
     run_id = run_in(service, "waiting")
     everything = ("see_project", "pause_run", "resume_run", "cancel_run", "answer_ask", "fork_run", "export_mirror")
-    able = signed_in(operator("able", *everything, "manage_credentials"))
+    able = signed_in(operator("able", *everything, "manage_credentials", "choose_model"))
     ask = f"/admin/console/runs/bulk/?do=cancel&run={run_id}"
     assert able.get(ask).status_code == 403
     fields = form(signed_in(root()), ask, "/admin/console/runs/bulk/do/")

@@ -67,6 +67,7 @@ class Sample:
             "mirrors": f"{base}/mirrors/",
             "mirror": f"{base}/mirrors/{self.mirror}/?scope=all&project=default",
             "agents": f"{base}/agents/",
+            "models": f"{base}/models/",
             "workers": f"{base}/health/",
             "access": f"{base}/access/",
             "audit": f"{base}/audit/",
