@@ -9,7 +9,12 @@ from pydantic_ai import exceptions
 
 from apps.agent_sessions.runtime.addresses import AddressRefused
 from apps.agent_sessions.runtime.ended import Access
-from apps.agent_sessions.runtime.transport import MAX_RESPONSE_BYTES, RedirectRefused, ResponseTooLarge
+from apps.agent_sessions.runtime.transport import (
+    MAX_RESPONSE_BYTES,
+    RedirectRefused,
+    ResponseCompressed,
+    ResponseTooLarge,
+)
 
 MODEL_REQUEST_FAILED = "model_request_failed"
 
@@ -48,6 +53,9 @@ def fault_of(error: BaseException, access: Access) -> Fault:
         if isinstance(cause, RedirectRefused):
             message = f"The provider {access.provider} redirects. Give its final address as base_url."
             return Fault("redirect_refused", message)
+        if isinstance(cause, ResponseCompressed):
+            message = f"The provider {access.provider} compresses its answers though it was asked not to."
+            return Fault("response_broken", message)
         if isinstance(cause, ResponseTooLarge):
             most = MAX_RESPONSE_BYTES // 1024 // 1024
             return Fault("response_too_large", f"The provider {access.provider} sent more than {most} MiB.")

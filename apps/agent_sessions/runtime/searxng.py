@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import httpx2
 
 from apps.agent_sessions.runtime.addresses import AddressRefused
-from apps.agent_sessions.runtime.transport import RedirectRefused, ResponseTooLarge, guarded_client
+from apps.agent_sessions.runtime.transport import RedirectRefused, ResponseCompressed, ResponseTooLarge, guarded_client
 from apps.core import json_text
 from apps.results.domain import snippets
 
@@ -70,6 +70,8 @@ async def _ask(base_url: str, query: str, page: int, allowed_hosts: frozenset[st
         ) from None
     except RedirectRefused:
         raise WebSearchFailed("it redirects; the operator has to give its final address") from None
+    except ResponseCompressed:
+        raise WebSearchFailed("it compresses its answers though it was asked not to") from None
     except ResponseTooLarge:
         raise WebSearchFailed(f"it sent more than {MOST_BYTES} bytes") from None
     except (TimeoutError, httpx2.TimeoutException):

@@ -2,7 +2,7 @@
 
 The host is resolved here, once for each request, and the connection is opened to the checked address; TLS and the
 ``Host`` header keep the name.  Redirects are not followed, proxies of the environment are not used, and a response
-is read to a bound.
+is read to a bound, and not at all when it is compressed.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ CONNECT_SECONDS = 10.0
 
 class RedirectRefused(Exception):
     """The provider sent its caller elsewhere; a key does not travel along."""
+
+
+class ResponseCompressed(Exception):
+    """A few bytes may become any number; none were asked for in that form, and none are read."""
 
 
 class ResponseTooLarge(Exception):
@@ -63,6 +67,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         if response.is_redirect:
             await response.aclose()
             raise RedirectRefused
+        if response.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
+            await response.aclose()
+            raise ResponseCompressed
         response.stream = _Bounded(response.stream)
         return response
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -361,3 +363,25 @@ def test_what_the_environment_holds_for_providers_goes_to_none(
     assert isinstance(work(provider, wire, access=access), Succeeded)
     assert SENTINEL not in json.dumps(provider.requests[0].headers)
     assert (KEY in json.dumps(provider.requests[0].headers)) == keyed
+
+
+class Compressed(str):
+    """A body of 50 MB that is sent as some 50 kB."""
+
+    sent = gzip.compress(b"{" + b" " * 50_000_000)
+
+    def encode(self, *_: Any) -> bytes:
+        return self.sent
+
+
+@pytest.mark.rule("K21", "B6")
+def test_a_compressed_answer_is_not_unpacked(provider: Provider, wire: tuple[str, bool]) -> None:
+    provider.answers = [Answer(body=Compressed(), headers={"Content-Encoding": "gzip"})]
+    work(provider, wire)  # whatever is loaded once
+    tracemalloc.start()
+    ended = work(provider, wire)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (ended.reason, ended.usage.requests) == ("response_broken", 1)
+    assert "compresses" in ended.message
+    assert most < 10_000_000
