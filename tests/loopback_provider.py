@@ -140,7 +140,7 @@ class _Handler(BaseHTTPRequestHandler):
             content = "text/event-stream"
             payload = "".join((_openai_events if kind == "openai" else _anthropic_events)(answer))
         else:
-            payload = json.dumps((_openai if kind == "openai" else _anthropic)(answer))
+            payload = json.dumps(body_of(kind, answer))
         self._send(answer, content, payload.encode())
 
     def _send(self, answer: Answer, content: str, payload: bytes) -> None:
@@ -155,6 +155,11 @@ class _Handler(BaseHTTPRequestHandler):
             pass
         if answer.part < 1.0:
             self.close_connection = True
+
+
+def body_of(kind: str, answer: Answer) -> dict[str, Any]:
+    """What is sent of an answer that is not streamed."""
+    return (_openai if kind == "openai" else _anthropic)(answer)
 
 
 def _error(kind: str, answer: Answer) -> dict[str, Any]:

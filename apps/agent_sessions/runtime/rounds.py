@@ -49,6 +49,9 @@ from apps.core.errors import Issue
 
 logger = logging.getLogger("loomsvc.models")
 
+#: Of one response: more than any model takes or says.
+MOST_TOKENS = 1_000_000_000
+
 Tool = Callable[[dict[str, Any]], Any]
 Check = Callable[[Any], list[Issue]]
 
@@ -203,7 +206,7 @@ class _Work:
             self._count(requests=int(fault.went_out))
             return fault
         used = response.usage
-        self._count(requests=1, input_tokens=used.input_tokens, output_tokens=used.output_tokens)
+        self._count(requests=1, input_tokens=_tokens(used.input_tokens), output_tokens=_tokens(used.output_tokens))
         return response
 
     def _count(self, **used: int) -> None:
@@ -316,6 +319,11 @@ class _Work:
             return json_text.parse(text.removeprefix("```json").removesuffix("```").strip())
         except json_text.NotJson:
             return None
+
+
+def _tokens(told: int) -> int:
+    """A provider's number, as far as it can be one: the ledger adds it to a day's."""
+    return max(0, min(told, MOST_TOKENS))
 
 
 def _arguments(call: ToolCallPart) -> dict[str, Any] | None:

@@ -29,6 +29,7 @@ from tests.loopback_provider import (
     SENTINEL,
     Answer,
     Provider,
+    body_of,
     calls,
     fails,
     hands_in,
@@ -385,3 +386,19 @@ def test_a_compressed_answer_is_not_unpacked(provider: Provider, wire: tuple[str
     assert (ended.reason, ended.usage.requests) == ("response_broken", 1)
     assert "compresses" in ended.message
     assert most < 10_000_000
+
+
+@pytest.mark.rule("B3")
+@pytest.mark.parametrize(("told", "counted"), [(10**30, 1_000_000_000), (-5, 0)])
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+def test_a_number_of_tokens_that_cannot_be_leaves_usage_countable(
+    provider: Provider, kind: str, told: int, counted: int
+) -> None:
+    names = ("prompt_tokens", "completion_tokens", "total_tokens") if kind == "openai" else _ANTHROPIC_TOKENS
+    whole = body_of(kind, hands_in({"answer": 5}))
+    provider.answers = [Answer(body=json.dumps({**whole, "usage": dict.fromkeys(names, told)}))]
+    ended = work(provider, (kind, False))
+    assert (ended.usage.input_tokens, ended.usage.output_tokens) == (counted, counted)
+
+
+_ANTHROPIC_TOKENS = ("input_tokens", "output_tokens")
