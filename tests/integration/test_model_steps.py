@@ -13,6 +13,7 @@ import pytest
 from apps.agent_sessions.domain.programs import program_digest
 from apps.agent_sessions.models import ModelUsage
 from apps.agent_sessions.runtime import models, wires
+from apps.agent_sessions.runtime.addresses import AddressRefused
 from apps.agent_sessions.runtime.tasks import program_of
 from apps.agent_sessions.services.provider_keys import set_provider_key
 from apps.core import clock
@@ -231,6 +232,25 @@ def test_usage_adds_up_over_steps_and_can_be_seen_while_one_runs(
     assert (run["status"], run["usage"]) == ("completed", usage(4, 2))
     attempts = StepAttempt.objects.filter(run_id=run_id, step="think", kind="step").order_by("step_seq")
     assert [one.usage for one in attempts] == [usage(2, 1), usage(2, 1)]
+
+
+@pytest.mark.rule("B8", "B3")
+def test_a_request_that_never_went_out_is_taken_back_from_the_day_that_it_was_counted_for(
+    service: Service, counting: None, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give_key(service)
+    moments = iter([dt.datetime(2027, 1, 1, 23, 59, 59, tzinfo=dt.UTC), dt.datetime(2027, 1, 2, tzinfo=dt.UTC)])
+    times = [next(moments)]
+    monkeypatch.setattr(clock, "now", lambda: times[-1])
+
+    async def refused_after_midnight(*_: Any, **__: Any) -> Any:
+        times.append(next(moments))
+        raise AddressRefused("nothing was sent")
+
+    monkeypatch.setattr("apps.agent_sessions.runtime.rounds.ask", refused_after_midnight)
+    run = service.finish("counting")
+    assert (run["status"], run["lastError"]["message"]) == ("failed", "nothing was sent")
+    assert list(ModelUsage.objects.values_list("day", "sessions", "requests")) == [(dt.date(2027, 1, 1), 1, 0)]
 
 
 def _shown_usage(run_id: str) -> Any:

@@ -119,6 +119,8 @@ class _Step:
     reads: list[dict[str, Any]] = field(default_factory=list)
     tool_calls: int = 0
     usage: Usage = field(default_factory=Usage)
+    #: When the latest request went out: what is told of it later belongs to the same day.
+    asked_at: dt.datetime = field(default_factory=clock.now)
 
     @classmethod
     def of(cls, leased: Leased) -> _Step:
@@ -192,6 +194,7 @@ class _Step:
             held = hold_leased(self.leased)
             if held is not None:
                 model_steps.require_no_repetition(held)
+                self.asked_at = clock.now()
                 self._count(held, self.usage.plus(requests=1))
         # Nothing of the ledger is held while a model thinks, a connection neither.
         connection.close()
@@ -211,7 +214,7 @@ class _Step:
         """What is new in ``usage``, on the Run and in the day's: a request that never went out is taken back."""
         added = model_steps.note_usage(held, _camel(usage), now=clock.now())
         delta = Usage(added["requests"], added["inputTokens"], added["outputTokens"], added["toolCalls"])
-        count_usage(project_id=self.leased.project_id, model=self.model.id, usage=delta, now=clock.now(), sessions=0)
+        count_usage(project_id=self.leased.project_id, model=self.model.id, usage=delta, now=self.asked_at, sessions=0)
 
     def _land(self, ended: Succeeded | Failed) -> None:
         def land() -> None:
