@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from background_agents import Client
 
 from apps.agent_sessions.domain.programs import program_digest
 from apps.agent_sessions.models import ModelUsage
@@ -232,6 +233,24 @@ def test_usage_adds_up_over_steps_and_can_be_seen_while_one_runs(
     assert (run["status"], run["usage"]) == ("completed", usage(4, 2))
     attempts = StepAttempt.objects.filter(run_id=run_id, step="think", kind="step").order_by("step_seq")
     assert [one.usage for one in attempts] == [usage(2, 1), usage(2, 1)]
+
+
+@pytest.mark.rule("A4", "B2", "B8")
+def test_an_asynchronous_tool_may_ask_whether_it_is_cancelled_wherever_it_runs(
+    service: Service, counting: None, provider: Provider, loom_paths: Path
+) -> None:
+    give_key(service)
+    code = loom_paths / "counting" / "steps.py"
+    text = code.read_text().replace("def add(", "async def add(")
+    code.write_text(text.replace("    if number < 0:", "    assert not call.cancelled()\n    if number < 0:"))
+    provider.answers = [calls("add", {"number": 2}), hands_in({"outcome": "done", "words": "two"})] * 2
+    assert service.finish("counting")["status"] == "completed"
+    agent = Client(service)
+    agent.start(agent="counting/counter", model="loop/test-model", input={})
+    agent.work()
+    assert agent.status()["state"] == "succeeded"
+    told = [seen.body["messages"][-1]["content"] for seen in provider.requests]
+    assert (told[1], told[3]) == ("2", "2")
 
 
 @pytest.mark.rule("B8", "B3")

@@ -20,7 +20,7 @@ from apps.core.ids import new_id
 from apps.looms import segments
 from apps.looms.authoring.tools import Tool
 from apps.looms.tool_calls import ToolInput, check_arguments, run_tool
-from apps.runs.services.executing import LedgerReader
+from apps.runs.services.executing import LedgerReader, off_the_loop
 from apps.runs.services.worker import count_lost_thread
 
 Function = Callable[[dict[str, Any]], Any]
@@ -79,7 +79,7 @@ class LoomTools:
                 now=clock.now(),
                 seed=key,
                 results=LedgerReader(self.project_id),
-                cancelled=lambda: not self.goes_on(),
+                cancelled=lambda: not off_the_loop(self.goes_on),
                 new_id=lambda: str(new_id()),
                 max_value_bytes=conf.settings().max_value_bytes,
                 thread_done=connections.close_all,
@@ -104,6 +104,8 @@ class LoomTools:
             listed = "\n".join(f"{issue.path or 'the input'}: {issue.suggestion}" for issue in issues)
             raise ToolRefused(f"Correct the input, then call it again.\n{listed}")
         self._calls += 1
+        # Nothing of the ledger is held while a Tool works, a connection neither.
+        connection.close()
         output = run_tool(
             ToolInput(
                 run_id=str(self.session_id),
@@ -116,7 +118,7 @@ class LoomTools:
                 input=self.input,
                 state=self.state,
                 results=LedgerReader(self.project_id),
-                cancelled=lambda: not self.goes_on(),
+                cancelled=lambda: not off_the_loop(self.goes_on),
                 max_value_bytes=conf.settings().max_value_bytes,
                 thread_done=connections.close_all,
             )
