@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +13,12 @@ import pytest
 from background_agents import Client
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
+from django.db import connection
 from django.test import Client as Browser
 
 from apps.agent_sessions.models import ProviderKey
 from apps.agent_sessions.runtime.ended import Failed, Succeeded, Usage
-from apps.agent_sessions.services import key_tests, provider_keys, working
+from apps.agent_sessions.services import encryption, key_tests, provider_keys, working
 from apps.core import clock
 from apps.core.endpoints import all_endpoints
 from apps.core.errors import LoomError
@@ -138,6 +140,49 @@ def test_a_rotation_encrypts_all_anew_and_lets_the_old_secret_go(
     assert after.encrypted_with != before.encrypted_with and find(client) == KEY
     now = (tmp_path / "key_secrets").read_text().split()
     assert len(now) == 1 and secret not in now
+
+
+@pytest.mark.rule("K17", "B5")
+def test_a_key_is_found_though_it_is_rotated_between_two_looks(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(client)
+    decrypt = provider_keys.encryption.decrypt
+
+    def late(*arguments: Any) -> str:
+        monkeypatch.setattr(provider_keys.encryption, "decrypt", decrypt)
+        call_command("provider_key_rotate")
+        return decrypt(*arguments)
+
+    monkeypatch.setattr(provider_keys.encryption, "decrypt", late)
+    assert find(client) == KEY
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.rule("K17", "B5")
+def test_of_two_rotations_at_once_neither_loses_the_others_secret(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(client)
+    write = encryption._write
+
+    def rotate_elsewhere() -> None:
+        try:
+            call_command("provider_key_rotate")
+        finally:
+            connection.close()
+
+    other = threading.Thread(target=rotate_elsewhere)
+
+    def late(kept: list[str]) -> None:
+        """The other one runs whole, if nothing keeps it from that, before this one writes what it has read."""
+        monkeypatch.setattr(encryption, "_write", write)
+        other.start()
+        other.join(timeout=1)
+        write(kept)
+
+    monkeypatch.setattr(encryption, "_write", late)
+    call_command("provider_key_rotate")
+    other.join()
+    assert find(client) == KEY
 
 
 @pytest.mark.rule("K17")

@@ -65,17 +65,22 @@ def find_provider_key(*, project_id: uuid.UUID, provider: str) -> str | None:
 
     ``UNAVAILABLE`` when what is kept cannot be read: its secret is gone, or the row was tampered with.
     """
-    row = ProviderKey.objects.filter(project_id=project_id, provider=provider).first()
-    if row is None:
-        return None
-    try:
-        key = encryption.decrypt(row.pk, row.ciphertext)
-    except encryption.CannotDecrypt:
-        raise LoomError(
-            ErrorCode.UNAVAILABLE, f"The key that is kept for {provider} cannot be read; an operator enters it again."
-        ) from None
-    _keep_out_of_logs(key)
-    return key
+    tried = None
+    while (row := ProviderKey.objects.filter(project_id=project_id, provider=provider).first()) is not None:
+        try:
+            key = encryption.decrypt(row.pk, row.ciphertext)
+        except encryption.CannotDecrypt:
+            if row.ciphertext != tried:
+                # A rotation may have let go of the secret since the row was read; then the row is another one.
+                tried = row.ciphertext
+                continue
+            raise LoomError(
+                ErrorCode.UNAVAILABLE,
+                f"The key that is kept for {provider} cannot be read; an operator enters it again.",
+            ) from None
+        _keep_out_of_logs(key)
+        return key
+    return None
 
 
 @functools.lru_cache(maxsize=256)
@@ -109,6 +114,14 @@ class Rotated:
 
     done: int
     unreadable: int
+
+
+def add_secret() -> bool:
+    """Make a secret that encrypts from now on; False where an operator gives them."""
+    with transaction.atomic():
+        # Two rotations at once would each write what the other has not read.
+        lock_name("provider_keys")
+        return encryption.add_secret()
 
 
 def rotate_provider_keys() -> Rotated:

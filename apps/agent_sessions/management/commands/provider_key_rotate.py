@@ -1,7 +1,6 @@
 from typing import Any
 
-from apps.agent_sessions.services import encryption
-from apps.agent_sessions.services.provider_keys import drop_older_secrets, rotate_provider_keys
+from apps.agent_sessions.services.provider_keys import add_secret, drop_older_secrets, rotate_provider_keys
 from apps.core.commands import ServiceCommand
 
 
@@ -12,7 +11,7 @@ class Command(ServiceCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        made = encryption.add_secret()
+        made = add_secret()
         rotated = rotate_provider_keys()
         if made:
             drop_older_secrets()
