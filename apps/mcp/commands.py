@@ -37,6 +37,14 @@ _NEXT_STEPS = {
 }
 
 
+def next_step(error: LoomError) -> str | None:
+    """What helps after a refusal, if anything is known to."""
+    untrusted = (error.details or {}).get("untrustedDigest")
+    if untrusted is not None:
+        return f"loomsvc release_trust {untrusted} --show prints its files; without --show it lets them run"
+    return _NEXT_STEPS.get(error.code)
+
+
 class ClientCommand(LoomsvcCommand):
     """Calls one Endpoint; ``show`` renders its structured result for people."""
 
@@ -136,7 +144,7 @@ class ClientCommand(LoomsvcCommand):
         if self.as_json:
             self.print_json({"error": error.to_wire(), **error.attachments})
         else:
-            errors().print(terminal.refusal(error, _NEXT_STEPS.get(error.code)))
+            errors().print(terminal.refusal(error, next_step(error)))
         return FAILED
 
     def _failed(self, message: str, code: int) -> int:

@@ -20,10 +20,12 @@ from apps.access.services.credentials import create_credential, grant_mirror_wri
 from apps.access.services.projects import create_project
 from apps.core import clock, json_text
 from apps.core.caller import Caller, Source
+from apps.core.errors import ErrorCode, LoomError
 from apps.ledger.models import Event, Operation
 from apps.looms.checking.check import check_files
 from apps.looms.models import Release
 from apps.looms.services import releases
+from apps.mcp.commands import next_step
 from apps.mirrors.models import Mirror, Placement
 from apps.results.models import Artifact, ArtifactRevision, Record
 from apps.runs.models import Run
@@ -340,6 +342,9 @@ def test_a_release_from_a_mirror_runs_once_it_is_trusted(
     refused = other.operate("resume_run", **resume)
     assert refused["error"]["code"] == "RELEASE_UNAVAILABLE"
     assert f"release_trust {run['releaseDigest']}" in refused["error"]["message"]
+    told = LoomError(ErrorCode.RELEASE_UNAVAILABLE, "", details=refused["error"]["details"])
+    hint = next_step(told)
+    assert hint and f"release_trust {run['releaseDigest']} --show" in hint
     assert other.run(restored["runId"]) == restored, "it is as it was"
     assert loaded == [], "no Code was loaded"
     monkeypatch.setattr(releases, "check_files", check_files)

@@ -6,6 +6,7 @@ import datetime as dt
 import os
 import threading
 from collections.abc import Mapping
+from typing import Any
 
 from django.db import transaction
 
@@ -25,8 +26,8 @@ _loading = threading.RLock()
 class ReleaseUnavailable(LoomError):
     """The Release cannot be loaded here and now: never a guess with other code."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(ErrorCode.RELEASE_UNAVAILABLE, message)
+    def __init__(self, message: str, *, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(ErrorCode.RELEASE_UNAVAILABLE, message, details=details)
 
 
 class ReleaseUntrusted(ReleaseUnavailable):
@@ -35,7 +36,8 @@ class ReleaseUntrusted(ReleaseUnavailable):
     def __init__(self, digest: str, loom_name: str) -> None:
         super().__init__(
             f"Release {digest} of {loom_name} came in a Mirror and is not trusted here: its Code would run with the "
-            f"rights of this service. An operator who has read it allows it with `loomsvc release_trust {digest}`."
+            f"rights of this service. An operator who has read it allows it with `loomsvc release_trust {digest}`.",
+            details={"untrustedDigest": digest},
         )
 
 
