@@ -36,6 +36,11 @@ def is_trusted(digest: str) -> bool | None:
     return Release.objects.filter(pk=digest).values_list("trusted", flat=True).first()
 
 
+def loom_of(digest: str) -> str | None:
+    """The Loom whose Release this is; ``None`` when the ledger has no such Release."""
+    return Release.objects.filter(pk=digest).values_list("loom_name", flat=True).first()
+
+
 def newest_digest(loom_name: str) -> str | None:
     """The Release that was loaded last under this name; one that came in a Mirror is no offer to run it."""
     rows = Release.objects.filter(loom_name=loom_name, trusted=True).order_by("-loaded_at", "digest")

@@ -50,7 +50,7 @@ def store_release(*, loom: LoadedLoom, files: PackageFiles, now: dt.datetime) ->
         ReleaseFile.objects.bulk_create(rows, ignore_conflicts=True)
         if selectors.newest_digest(loom.name) != loom.digest:
             # Whoever put the folder there trusts what is in it.
-            Release.objects.filter(pk=loom.digest).update(loaded_at=now, trusted=True)
+            Release.objects.filter(pk=loom.digest).update(loaded_at=now, trusted=True, loom_name=loom.name)
     _loaded.setdefault(loom.digest, loom)
 
 

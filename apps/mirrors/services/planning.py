@@ -6,8 +6,12 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from apps.looms.selectors.releases import is_trusted
+from apps.looms.domain.names import LOOM_FILE
+from apps.looms.selectors.releases import is_trusted, loom_of
+from apps.looms.services.declared import declared_name
+from apps.mirrors.bundles.layout import RELEASE_FOLDER
 from apps.mirrors.bundles.lines import Dependency, RecordLine
+from apps.mirrors.bundles.refusals import MirrorInvalid
 from apps.mirrors.contracts import PlanEntry, Scope
 from apps.mirrors.domain.planning import (
     Action,
@@ -46,7 +50,10 @@ class Target:
 
 
 def make_plan(target: Target, found: Taken) -> list[PlanEntry]:
-    """What restoring does, thing by thing, as everything stands now."""
+    """What restoring does, thing by thing, as everything stands now.
+
+    Raises :class:`MirrorInvalid` for a Run whose Release is another Loom's.
+    """
     placed = placed_by(project_id=target.project_id, mirror_id=target.mirror_id)
     plan: list[PlanEntry] = []
     if target.with_artifacts:
@@ -128,7 +135,11 @@ def _records(target: Target, found: Taken, placed: set[tuple[str, str]]) -> Iter
 
 def _run(target: Target, found: Taken) -> Iterator[PlanEntry]:
     run, release = found.content.run, found.content.release
-    yield _entry("release", release.digest, decide_release(trusted=is_trusted(release.digest)))
+    trusted = is_trusted(release.digest)
+    # The digest does not cover the name beside it: under another one it would pass for another Loom's.
+    if (loom_of(release.digest) if trusted is not None else declared_name(found.content.files)) != run.loom_name:
+        raise MirrorInvalid(f"it is not the one of a Loom named {run.loom_name}", entry=f"{RELEASE_FOLDER}{LOOM_FILE}")
+    yield _entry("release", release.digest, decide_release(trusted=trusted))
     restored = run_of_mirror(project_id=target.project_id, mirror_id=target.mirror_id)
     other = open_run(project_id=target.project_id, loom_name=run.loom_name) if run.exclusive else None
     decision = decide_run(restored=str(restored) if restored else None, other=str(other) if other else None)
