@@ -11,6 +11,7 @@ from django.core.files import File
 from django.core.files.storage import Storage, storages
 
 from apps.core import conf
+from apps.core.database import lock_name
 from apps.mirrors.bundles.layout import CHUNK, Limits
 
 #: The name among Django's ``STORAGES``.
@@ -82,6 +83,11 @@ def stored_digests() -> Iterator[str]:
             digest = name.removesuffix(".zip")
             if name_of(digest) == f"{folder}/{name}":
                 yield digest
+
+
+def hold(digest: str) -> None:
+    """Until the transaction ends, nobody else lists a Mirror with this file or removes the file."""
+    lock_name("mirror file", digest)
 
 
 def discard(digest: str) -> None:

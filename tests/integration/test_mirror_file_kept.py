@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from apps.core import clock
 from apps.mirrors import storage
+from apps.mirrors.models import Mirror
+from apps.mirrors.services import pruning
 from tests.conftest import Service
 from tests.integration.mirror_work import export, mirrors_folder
 from tests.integration.test_mirror_restore import other
@@ -30,3 +35,49 @@ def test_a_file_that_is_whole_is_not_put_at_risk_by_another_project(
     assert held["mirrorId"] != mirror["mirrorId"]
     for one in (mirror, held):
         assert service.call("mirror_inspect", mirrorId=one["mirrorId"])["verification"]["status"] == "verified"
+
+
+def verified(service: Service, mirror: dict[str, Any]) -> str:
+    found: str = service.call("mirror_inspect", mirrorId=mirror["mirrorId"])["verification"]["status"]
+    return found
+
+
+@pytest.mark.rule("M2", "M3")
+def test_pruning_leaves_a_file_that_a_mirror_came_to_have_meanwhile(
+    service: Service, mirrors_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = service.finish(do=[{"ending": "ask"}])
+    export(service, run)
+    Mirror.objects.all().delete()
+    [file] = mirrors_folder.rglob("*.zip")
+    os.utime(file, (0, 0))
+    made: list[dict[str, Any]] = []
+    look = pruning.known_digests
+
+    def looked(digests: list[str]) -> set[str]:
+        found = look(digests)
+        if not made:
+            made.append(export(service, run))
+        return found
+
+    monkeypatch.setattr(pruning, "known_digests", looked)
+    pruned = pruning.prune_mirrors(older_than_days=None, project_id=None, dry_run=False, now=clock.now())
+    assert pruned.digests == []
+    assert verified(service, made[0]) == "verified"
+
+
+@pytest.mark.rule("M2", "M3")
+def test_a_mirror_whose_file_was_pruned_before_it_was_listed_gets_it_again(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = service.finish(do=[{"ending": "ask"}])
+    keep, stored = storage.keep, []
+
+    def kept(digest: str, file: Any) -> None:
+        keep(digest, file)
+        if not stored:
+            storage.discard(digest)
+        stored.append(digest)
+
+    monkeypatch.setattr(storage, "keep", kept)
+    assert verified(service, export(service, run)) == "verified"

@@ -102,7 +102,11 @@ def keep_mirror(*, caller: Caller, project_id: uuid.UUID, found: Taken, kind: st
         created_at=now,
     )
     with transaction.atomic():
+        storage.hold(manifest.digest)
         Mirror.objects.bulk_create([mirror], ignore_conflicts=True)
+    # Until it was listed, the file was nobody's, and may have been pruned.
+    if not _is_whole(manifest.digest, found.size):
+        storage.keep(manifest.digest, found.file)
     return Mirror.objects.get(mirror_id=mirror_id)
 
 

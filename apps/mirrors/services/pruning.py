@@ -49,6 +49,15 @@ def prune_mirrors(
             if digest not in kept and (digest in of_old or storage.age_of(digest, now) > _SETTLED)
         ]
     if not dry_run:
-        for digest in digests:
-            storage.discard(digest)
+        digests = [digest for digest in digests if _discarded(digest)]
     return Pruned([str(mirror.mirror_id) for mirror in old], digests)
+
+
+def _discarded(digest: str) -> bool:
+    """Remove the file, unless a Mirror came to have it since it was looked at."""
+    with transaction.atomic():
+        storage.hold(digest)
+        if known_digests([digest]):
+            return False
+        storage.discard(digest)
+    return True
