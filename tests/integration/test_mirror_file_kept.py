@@ -11,6 +11,7 @@ import pytest
 from apps.core import clock
 from apps.mirrors import storage
 from apps.mirrors.models import Mirror
+from apps.mirrors.selectors.mirrors import known_digests
 from apps.mirrors.services import pruning
 from tests.conftest import Service
 from tests.integration.mirror_work import export, mirrors_folder
@@ -52,7 +53,7 @@ def test_pruning_leaves_a_file_that_a_mirror_came_to_have_meanwhile(
     [file] = mirrors_folder.rglob("*.zip")
     os.utime(file, (0, 0))
     made: list[dict[str, Any]] = []
-    look = pruning.known_digests
+    look = known_digests
 
     def looked(digests: list[str]) -> set[str]:
         found = look(digests)
@@ -71,7 +72,8 @@ def test_a_mirror_whose_file_was_pruned_before_it_was_listed_gets_it_again(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = service.finish(do=[{"ending": "ask"}])
-    keep, stored = storage.keep, []
+    keep = storage.keep
+    stored: list[str] = []
 
     def kept(digest: str, file: Any) -> None:
         keep(digest, file)

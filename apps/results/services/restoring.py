@@ -55,13 +55,19 @@ class Restored:
     revision: int
 
 
-def hold_places(*, project_id: uuid.UUID, artifact_ids: Collection[str], places: Collection[Place]) -> list[HeldPlace]:
+def hold_places(
+    *, project_id: uuid.UUID, artifact_ids: Collection[str], places: Collection[Place], new: Collection[Place] = ()
+) -> list[HeldPlace]:
     """Lock these places and those where these Artifacts stand, in one order; what they hold.
 
-    Places that never held anything are not among them.
+    Places that never held anything are not among them; those of ``new`` are made and locked as well, for
+    :func:`restore_artifacts`.
     """
     if not artifact_ids and not places:
         return []
+    # Before any other is locked, and in one order: as whoever restores a Mirror does.
+    made = [Artifact(project_id=project_id, loom_name=loom, stage_name=stage) for loom, stage in sorted(new)]
+    Artifact.objects.bulk_create(made, ignore_conflicts=True)
     looms, stages = {loom for loom, _ in places}, {stage for _, stage in places}
     near = Q(artifact_id__in=list(artifact_ids)) | Q(loom_name__in=list(looms), stage_name__in=list(stages))
     rows = Artifact.objects.filter(near, project_id=project_id).order_by()
@@ -97,7 +103,7 @@ def hold_places(*, project_id: uuid.UUID, artifact_ids: Collection[str], places:
 def restore_artifacts(
     *, project_id: uuid.UUID, run_id: uuid.UUID, restores: Sequence[Restore], now: dt.datetime
 ) -> list[Restored]:
-    """Write each as a new revision of its place, in the name of ``run_id``; the places are held already.
+    """Write each as a new revision of its place, in the name of ``run_id``; the places are there and held.
 
     What else stands there is removed first, as a revision of its own.  The caller has made sure that no
     other place holds one of the ids.
@@ -107,8 +113,6 @@ def restore_artifacts(
     # What is to stand at a place clears it of what is to be removed there.
     in_order = sorted(restores, key=lambda one: not one.remove)
     wanted = {(one.loom_name, one.stage_name): one for one in in_order}
-    new = [Artifact(project_id=project_id, loom_name=loom, stage_name=stage) for loom, stage in wanted]
-    Artifact.objects.bulk_create(new, ignore_conflicts=True)
     rows = Artifact.objects.filter(
         project_id=project_id,
         loom_name__in=list({loom for loom, _ in wanted}),

@@ -73,7 +73,8 @@ def settle(run: Run, *, scope: Scope | None, abandon: bool, now: dt.datetime) ->
     """
     if run.dependencies is None:
         return Settled()
-    found = _differing(run, [Dependency.from_json(body) for body in run.dependencies["artifacts"]])
+    dependencies = [Dependency.from_json(body) for body in run.dependencies["artifacts"]]
+    found = _differing(run, dependencies, returning=covers(scope, "artifacts"))
     state = _state_difference(run, run.dependencies["state"])
     if abandon:
         return Settled(abandoned=[one.kept.artifact_id for one in found])
@@ -93,12 +94,13 @@ def _standing(place: HeldPlace | None) -> Standing | None:
     return Standing(place.artifact_id, place.loom_name, place.stage_name, place.revision, place.digest)
 
 
-def _differing(run: Run, dependencies: Sequence[Dependency]) -> list[_Found]:
-    """The Artifacts that differ, with their places locked."""
+def _differing(run: Run, dependencies: Sequence[Dependency], *, returning: bool) -> list[_Found]:
+    """The Artifacts that differ, with their places locked, and made where what is ``returning`` needs them."""
     held = hold_places(
         project_id=run.project_id,
         artifact_ids={one.artifact_id for one in dependencies},
         places={(one.loom_name, one.stage_name) for one in dependencies},
+        new={(one.loom_name, one.stage_name) for one in dependencies if returning and not one.removed},
     )
     by_place = {(one.loom_name, one.stage_name): one for one in held}
     by_id = {one.artifact_id: one for one in held if one.artifact_id is not None}
