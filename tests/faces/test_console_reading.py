@@ -183,4 +183,4 @@ def test_the_raw_lists_keep_their_buttons_under_our_frame(service: Any) -> None:
 def test_rows_are_listed_for_those_who_may_look_at_them(service: Any) -> None:
     assert "/admin/runs/run/" in text_of(signed_in(root()).get("/admin/console/rows/"))  # type: ignore[arg-type]
     shown = text_of(signed_in(operator("viewer", "see_project")).get("/admin/console/rows/"))  # type: ignore[arg-type]
-    assert "You may look at no rows" in shown
+    assert "your account has none of them" in shown
