@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import io
 import json
 import os
@@ -91,7 +92,15 @@ def test_any_boundary_and_run_can_be_mirrored_into_a_project(service: Service, r
 
 
 @pytest.mark.rule("M1")
-def test_a_mirror_that_is_held_can_be_written_out(service: Service, run: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("links", [True, False], ids=["a disk", "a stick without hard links"])
+def test_a_mirror_that_is_held_can_be_written_out(
+    service: Service, run: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    if not links:
+        monkeypatch.setattr(os, "link", refuse)
     mirror = export(service, run)
     assert "Written to" in said("mirror_export", "--mirror", mirror["mirrorId"], "--to", str(tmp_path / "a.zip"))
     said("mirror_export", run["traceId"], "--project", "trials", "--to", str(tmp_path / "b.zip"))
@@ -100,6 +109,8 @@ def test_a_mirror_that_is_held_can_be_written_out(service: Service, run: dict[st
         said("mirror_export", "--mirror", mirror["mirrorId"], "--to", str(tmp_path / "a.zip"))
     with pytest.raises(CommandError, match="cannot be written"):
         said("mirror_export", "--mirror", mirror["mirrorId"], "--to", str(tmp_path / "none" / "a"))
+    assert sorted(path.name for path in tmp_path.glob("*.zip")) == ["a.zip", "b.zip"]
+    assert list(tmp_path.glob(".mirror-*")) == []
 
 
 @pytest.mark.rule("M5")

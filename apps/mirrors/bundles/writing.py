@@ -154,14 +154,29 @@ def _new_file(target: Path) -> Iterator[BinaryIO]:
     try:
         with os.fdopen(handle, "wb") as out:
             yield out
+            out.flush()
+            os.fsync(out.fileno())
         os.chmod(name, 0o644)
         try:
-            # Unlike a renaming, it fails where something is.
-            os.link(name, target)
+            _name(name, target)
         except FileExistsError:
             raise _taken(target) from None
     finally:
-        os.unlink(name)
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+
+
+def _name(file: str, target: Path) -> None:
+    """Give a finished file its name.  Raises ``FileExistsError`` where something is."""
+    try:
+        # Unlike a renaming, it fails where something is.
+        os.link(file, target)
+    except FileExistsError:
+        raise
+    except OSError:
+        # Sticks and shares often have no hard links: take the name first, then put the file in its place.
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644))
+        os.replace(file, target)
 
 
 def _write_folder(bundle: Bundle, target: Path) -> None:
