@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import sqlite3
 import uuid
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,13 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.db import connection, transaction
+from django.forms import model_to_dict
 from django.test.utils import CaptureQueriesContext
 
 from apps.access.services.projects import create_project
 from apps.core import clock, json_text
 from apps.core.errors import LoomError
+from apps.core.ids import new_id
 from apps.ledger.models import Event
 from apps.runs.domain.boundaries import HeldBoundary
 from apps.runs.models import Run, StepAttempt
@@ -171,6 +175,34 @@ def test_runs_from_before_boundaries_were_kept_get_them_from_the_ledger(service:
         for held in boundaries:
             assert held_boundary(uuid.UUID(key), held.boundary) == held
     assert before[agent.run_id][1].result["text"] == "by an agent"
+
+
+@pytest.mark.rule("M9")
+def test_so_many_older_runs_as_no_statement_may_name_get_their_boundaries(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = started(service)
+    run, [*made] = Run.objects.get(pk=run_id), StepAttempt.objects.filter(run_id=run_id, boundary__isnull=False)[:1]
+    keys = [new_id() for _ in range(90)]
+    copied = model_to_dict(run, exclude=["id", "state", "pending_action", "project", "origin_operation_id"])
+    Run.objects.bulk_create(
+        Run(**{**copied, "id": key, "project_id": run.project_id, "trace_id": key, "created_at": run.created_at})
+        for key in keys
+    )
+    attempts = [copy(made[0]) for _ in keys]
+    for key, attempt in zip(keys, attempts, strict=True):
+        attempt.pk, attempt.run_id, attempt.state_id, attempt.event_seq = None, key, None, None
+    StepAttempt.objects.bulk_create(attempts)
+    migration = importlib.import_module("apps.runs.migrations.0004_boundaries_of_older_runs")
+    monkeypatch.setattr(migration, "RUNS", 40)
+    if connection.vendor != "sqlite":
+        migration.fill(apps, None)
+        return
+    before = connection.connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 80)
+    try:
+        migration.fill(apps, None)
+    finally:
+        connection.connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, before)
 
 
 @pytest.mark.rule("M5", "M8")

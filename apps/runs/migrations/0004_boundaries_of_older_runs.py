@@ -7,6 +7,8 @@ from typing import Any
 from django.db import migrations
 
 LANDED = ("completed", "waited")
+#: Runs that are looked up at once.
+RUNS = 200
 
 
 def fill(apps: Any, schema_editor: Any) -> None:
@@ -14,7 +16,10 @@ def fill(apps: Any, schema_editor: Any) -> None:
     Run, StepAttempt = apps.get_model("runs", "Run"), apps.get_model("runs", "StepAttempt")
     older = StepAttempt.objects.filter(boundary__isnull=False, event_seq__isnull=True)
     run_ids = list(older.order_by().values_list("run_id", flat=True).distinct())
-    for run in Run.objects.filter(pk__in=run_ids).only("id", "project_id", "loom_name").iterator(chunk_size=100):
+    # A statement takes no more ids than the database allows, and there may be any number of Runs.
+    some = (run_ids[at : at + RUNS] for at in range(0, len(run_ids), RUNS))
+    runs = (run for ids in some for run in Run.objects.filter(pk__in=ids).only("id", "project_id", "loom_name"))
+    for run in runs:
         attempts = list(StepAttempt.objects.filter(run_id=run.pk).order_by("step_seq"))
         _boundaries(apps, run, attempts)
         _reads(apps, run, attempts)
