@@ -9,7 +9,9 @@ from apps.console.permissions import SUPERUSER_ONLY, Permission
 
 GROUPS: dict[str, tuple[Permission, ...]] = {
     "Viewers": (Permission.SEE,),
-    "Operators": tuple(each for each in Permission if each not in SUPERUSER_ONLY | {Permission.CREDENTIALS}),
+    "Operators": tuple(
+        each for each in Permission if each not in SUPERUSER_ONLY | {Permission.CREDENTIALS, Permission.MODELS}
+    ),
 }
 
 

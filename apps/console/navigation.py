@@ -30,7 +30,7 @@ ENTRIES = (
     Entry("Artifacts", "admin:console_artifacts"),
     Entry("Mirrors", "admin:console_mirrors"),
     Entry("Agents", "admin:console_agents"),
-    Entry("Models", "admin:console_models"),
+    Entry("Models", "admin:console_models", Permission.MODELS),
     Entry("Workers", "admin:console_health"),
     Entry("Access", "admin:console_access", Permission.CREDENTIALS),
     Entry("Audit", "admin:console_audit"),

@@ -157,7 +157,7 @@ def test_only_who_may_in_that_project_sees_and_chooses(service: Any, models: Any
         assert post(client).status_code == expected, user.username
     assert Client().post(CHOOSE).status_code == 302
     strict = signed_in(root("strict"), enforce_csrf_checks=True)
-    assert (post(strict).status_code, strict.get(CHOOSE).status_code) == (403, 405)
+    assert (post(strict).status_code, strict.get(CHOOSE).headers["Location"]) == (403, MODELS)
     assert not ModelChoice.objects.exists()
 
     allowed = signed_in(with_role(operator("here"), here, "see_project", "choose_model"))
@@ -167,6 +167,17 @@ def test_only_who_may_in_that_project_sees_and_chooses(service: Any, models: Any
     assert post(allowed).status_code == 302
     assert ModelChoice.objects.get().project_id == here
     assert "elsewhere" not in text_of(shown)  # type: ignore[arg-type]
+
+
+@pytest.mark.django_db
+def test_where_there_is_no_project_there_is_nothing_to_choose() -> None:
+    assert signed_in(root()).get(MODELS).status_code == 404
+
+
+@pytest.mark.rule("K14")
+def test_the_bar_leads_there_whoever_may_choose(service: Any) -> None:
+    for user, is_there in ((operator("viewer", "see_project"), False), (root(), True)):
+        assert (f'href="{MODELS}"' in text_of(signed_in(user).get("/admin/"))) is is_there  # type: ignore[arg-type]
 
 
 @pytest.mark.rule("K15", "P9")

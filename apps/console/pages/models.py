@@ -22,7 +22,7 @@ from apps.agent_sessions.services.model_choices import (
     list_assignments,
 )
 from apps.agent_sessions.services.models import known_models
-from apps.console.page import page, render
+from apps.console.page import lacking, page, render
 from apps.console.pages.choosing import Choice, choices, typed
 from apps.console.permissions import Operator, Permission
 from apps.console.record import record_model_choice
@@ -36,10 +36,12 @@ def models(request: HttpRequest, operator: Operator) -> HttpResponse:
     """What the agents and roles of the loaded Looms get in one Project (``?project=``)."""
     managed = [key for key in operator.projects if operator.may(Permission.MODELS, key)]
     named = typed(request, "project")
+    if not managed and not named:
+        raise Http404
     return _page(request, operator, _project(operator, named) if named else managed[0])
 
 
-@page(Permission.MODELS, methods=("POST",))
+@page(Permission.MODELS, methods=("POST",), otherwise="admin:console_models")
 def choose(request: HttpRequest, operator: Operator) -> HttpResponse:
     """Choose a model for one of the rows; without a model, go back to what the setting says."""
     project_id = _project(operator, request.POST.get("project", ""))
@@ -83,7 +85,7 @@ def _project(operator: Operator, name: str) -> uuid.UUID:
     if found is None:
         raise Http404
     if not operator.may(Permission.MODELS, found):
-        raise PermissionDenied(f"Your account lacks the permission {Permission.MODELS.value} in this Project.")
+        raise PermissionDenied(lacking(Permission.MODELS, "this Project"))
     return found
 
 
