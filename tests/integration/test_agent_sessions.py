@@ -305,6 +305,28 @@ def test_a_worker_lost_after_a_request_leaves_a_failure_and_nothing_is_sent_agai
     assert (counted.sessions, counted.requests, counted.input_tokens) == (1, 1, 100), "counted once"
 
 
+@pytest.mark.rule("B3", "B9")
+def test_a_request_counts_from_when_it_goes_out_though_its_worker_is_lost(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.start()
+
+    def killed_amid_its_second_request(program: Any, input: Any, *, before_request: Any, report: Any, **_: Any) -> Any:
+        assert before_request()
+        report(Usage(1, 100, 10, 0))
+        assert before_request()
+        assert client.status()["usage"]["requests"] == 2, "a poll sees it as well"
+        raise OperationalError("the worker is gone")
+
+    monkeypatch.setattr(working, "reason", killed_amid_its_second_request)
+    client.work()
+    expire(client)
+    sweep(now=clock.now())
+    status = client.status()
+    assert (status["error"]["reason"], status["usage"]["requests"]) == ("interrupted", 2)
+    assert ModelUsage.objects.get().requests == 2
+
+
 @pytest.mark.rule("B9")
 @pytest.mark.parametrize("how", ["lease", "instance"])
 def test_a_worker_lost_before_any_request_lets_another_one_do_it(
@@ -348,7 +370,7 @@ def test_a_worker_that_lost_its_lease_sends_nothing_more_and_lands_nothing(
     client.start()
     client.work()
     status = client.status()
-    assert status["error"]["reason"] == "interrupted" and status["usage"]["requests"] == 0
+    assert status["error"]["reason"] == "interrupted" and status["usage"]["requests"] == 1
 
 
 @pytest.mark.rule("B9")

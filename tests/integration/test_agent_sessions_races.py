@@ -109,10 +109,15 @@ class Agents(RuleBasedStateMachine):
     @precondition(lambda self: self.leased is not None)
     @rule()
     def send(self) -> None:
-        if leasing.note_request(self.leased, now=clock.now()):
+        if leasing.note_request(self.leased, usage=self.used, now=clock.now()):
             self.sent += 1
-            self.used = Usage(self.sent, 10 * self.sent, self.sent)
-            leasing.note_usage(self.leased, self.used)
+            self.used = self.used.plus(requests=1)
+
+    @precondition(lambda self: self.leased is not None)
+    @rule()
+    def hear(self) -> None:
+        self.used = Usage(self.sent, 10 * self.sent, self.sent)
+        leasing.note_usage(self.leased, self.used)
 
     @precondition(lambda self: self.leased is not None)
     @rule(ending=st.sampled_from([Succeeded, Failed, Cancelled]))

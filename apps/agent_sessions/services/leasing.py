@@ -112,15 +112,16 @@ def is_revoked(leased: Leased, now: dt.datetime) -> bool:
     return found is None or not is_live(found, now)
 
 
-def note_request(leased: Leased, *, now: dt.datetime) -> bool:
+def note_request(leased: Leased, *, usage: Usage, now: dt.datetime) -> bool:
     """Store that a model request goes out now; False when it must not.
 
-    What is stored here decides, if this worker is lost, that nothing is sent again.
+    ``usage`` is what was used before it: the request counts from now on, for this worker may be lost with it.
+    What is stored here decides that then nothing is sent again.
     """
     with transaction.atomic():
         rows = held(leased).filter(cancel_requested_at=None, lease_expires_at__gt=database_now())
         sent = Coalesce("called_at", Value(now, output_field=DateTimeField()))
-        return rows.update(called_at=sent) == 1
+        return rows.update(called_at=sent, requests=usage.requests + 1) == 1
 
 
 def note_usage(leased: Leased, usage: Usage) -> None:

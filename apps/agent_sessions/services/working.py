@@ -111,7 +111,7 @@ class _Watch:
             self.revoked = is_revoked(self.leased, clock.now())
             # Before its first request a session can still be left to another worker; later it goes on.
             put_back = worker.is_stopping() and not self.called
-            allowed = not self.revoked and not put_back and note_request(self.leased, now=clock.now())
+            allowed = not self.revoked and not put_back and note_request(self.leased, usage=self.usage, now=clock.now())
             self.called = self.called or allowed
         except DATABASE_TROUBLE as error:
             self.lost = error
