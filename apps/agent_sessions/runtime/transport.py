@@ -57,12 +57,16 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.url.scheme not in ("http", "https"):
             raise AddressRefused("A provider is reached over https:// or http://.")
-        host = Host(request.url.host.rstrip(".").lower(), request.url.port or _port_of(request.url.scheme))
+        port = request.url.port or _port_of(request.url.scheme)
+        # As it goes over the wire: resolvers and TLS would make other ASCII of some names, and so reach other hosts.
+        host = Host(request.url.raw_host.decode("ascii").rstrip(".").lower(), port)
+        shown = Host(request.url.host.rstrip(".").lower(), port)
+        allowed = self._allowed | {host.name} if shown.is_allowed(self._allowed) else self._allowed
         try:
             found = await self._resolve(host.name, host.port)
         except (OSError, UnicodeError):
             raise httpx2.ConnectError("the host has no address", request=request) from None
-        addresses = require_reachable(host, found, allowed=self._allowed)
+        addresses = require_reachable(host, found, allowed=allowed)
         response = await self._send(request, host, addresses)
         if response.is_redirect:
             await response.aclose()

@@ -125,6 +125,30 @@ class _Inner(httpx2.AsyncBaseTransport):
 
 
 @pytest.mark.rule("K19")
+@pytest.mark.parametrize("named", ["fa\u00df.example", "xn--fa-hia.example", "FA\u00df.example"])
+def test_a_name_beyond_ascii_is_one_host_to_url_resolver_and_tls(named: str) -> None:
+    asked: list[str] = []
+
+    async def inside(name: str, port: int) -> list[str]:
+        asked.append(name)
+        return ["10.0.0.1"]
+
+    async def get(allowed: list[str]) -> httpx2.Request:
+        guarded, inner = GuardedTransport(allowed_hosts=allowed, resolver=inside), _Inner()
+        guarded._inner = inner  # type: ignore[assignment]
+        async with httpx2.AsyncClient(transport=guarded) as client:
+            await client.get(f"https://{named}/v1")
+        return inner.requests[-1]
+
+    with pytest.raises(AddressRefused):
+        asyncio.run(get(["fass.example"]))
+    for allowed in ("fa\u00df.example", "xn--fa-hia.example"):
+        reached = asyncio.run(get([allowed]))
+        assert reached.headers["host"] == reached.extensions["sni_hostname"] == "xn--fa-hia.example"
+    assert set(asked) == {"xn--fa-hia.example"}
+
+
+@pytest.mark.rule("K19")
 def test_a_name_that_turns_cannot_move_the_connection() -> None:
     answers = [["8.8.4.4", "8.8.8.8"], ["127.0.0.1"]]
     asked: list[str] = []
