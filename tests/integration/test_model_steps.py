@@ -23,6 +23,7 @@ from apps.ledger.models import Event
 from apps.looms.services import releases
 from apps.looms.services.releases import load_release
 from apps.runs.models import Run, StepAttempt
+from apps.runs.services import worker
 from apps.runs.services.interrupting import end_expired_leases, end_overdue_segments
 from tests.conftest import Service
 from tests.loopback_provider import (
@@ -251,6 +252,39 @@ def test_an_asynchronous_tool_may_ask_whether_it_is_cancelled_wherever_it_runs(
     assert agent.status()["state"] == "succeeded"
     told = [seen.body["messages"][-1]["content"] for seen in provider.requests]
     assert (told[1], told[3]) == ("2", "2")
+
+
+class Replaced(BaseException):
+    """In place of the end of a process."""
+
+
+@pytest.mark.rule("R12", "B2", "B8")
+def test_a_worker_process_that_a_tool_holds_a_thread_of_is_replaced_once_its_work_has_landed(
+    service: Service, counting: None, provider: Provider, loom_paths: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give_key(service)
+    code = loom_paths / "counting" / "steps.py"
+    text = code.read_text().replace("@tool\ndef add(", "held = threading.Event()\n\n\n@tool(timeout='50ms')\ndef add(")
+    text = text.replace("    if number < 0:", "    held.wait(5)\n    if number < 0:")
+    code.write_text(f"import threading\n{text}")
+    provider.answers = [calls("add", {"number": 2}), hands_in({"outcome": "done", "words": "two"})] * 2
+
+    def replaced(code: int) -> None:
+        raise Replaced
+
+    monkeypatch.setattr(worker, "_lost_threads", 0)
+    monkeypatch.setattr(worker, "_is_child", lambda: True)
+    monkeypatch.setattr(worker.os, "_exit", replaced)
+    run_id = service.start("counting")
+    with pytest.raises(Replaced):
+        service.work()
+    assert StepAttempt.objects.get(run_id=run_id, step="think", kind="step").status == "completed"
+    monkeypatch.setattr(worker, "_lost_threads", 0)
+    agent = Client(service)
+    agent.start(agent="counting/counter", model="loop/test-model", input={})
+    with pytest.raises(Replaced):
+        agent.work()
+    assert agent.status()["state"] == "succeeded"
 
 
 @pytest.mark.rule("B8", "B3")

@@ -55,6 +55,7 @@ def work() -> None:
             ring()  # another one may have room too
             _carry_out(leased)
         ring()
+        worker.replace_after_lost_threads()
     except InstanceEnded:
         logger.warning("the service was started anew; this worker takes nothing more")
     except DATABASE_TROUBLE as error:

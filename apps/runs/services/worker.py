@@ -141,6 +141,7 @@ def _advance(leased: Leased, ends: float) -> None:
     for number in range(1, conf.settings().fair_share + 1):
         if is_for_an_agent(leased):
             open_agent_step(leased, now=clock.now())
+            replace_after_lost_threads()
             return
         output = execute(leased)
         over = number == conf.settings().fair_share or time.monotonic() >= ends
@@ -180,11 +181,16 @@ def count_lost_thread() -> None:
     _lost_threads += 1
 
 
+def replace_after_lost_threads() -> None:
+    """Threads that cannot be ended end with their process, where it is one of its own; what it did has landed."""
+    if _lost_threads and _is_child():
+        logger.warning("a Step or a Tool past its timeout holds a thread; this worker process is replaced")
+        connection.close()
+        os._exit(1)  # the sweep rings for what else is due
+
+
 def _lose_thread() -> None:
     """Code past its timeout goes on in its thread; only a process of its own can be replaced."""
     count_lost_thread()
-    if _is_child():
-        logger.warning("a Step past its timeout holds a thread; this worker process is replaced")
-        connection.close()
-        os._exit(1)  # the sweep rings for what else is due
+    replace_after_lost_threads()
     logger.warning("a Step past its timeout holds a thread that cannot be ended")
