@@ -6,6 +6,7 @@ import importlib.util
 import math
 import os
 import secrets
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,16 +27,43 @@ def names(variable: str, *, default: list[str]) -> list[str]:
 
 
 def kept_secret(path: Path) -> str:
-    """A random secret that is made once and kept in a file only its owner can read."""
+    """A random secret that is made once and kept in a file only its owner can read.
+
+    The file gets its name when it is whole: neither another process nor one after a crash reads half of it.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not _text_of(path):
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        made = Path(name)
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                file.write(secrets.token_urlsafe(64))
+                file.flush()
+                os.fsync(file.fileno())
+            _name_first(made, path)
+        finally:
+            made.unlink(missing_ok=True)
+    return _text_of(path)
+
+
+def _text_of(path: Path) -> str:
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
         return path.read_text().strip()
-    with os.fdopen(descriptor, "w") as file:
-        secret = secrets.token_urlsafe(64)
-        file.write(secret)
-    return secret
+    except FileNotFoundError:
+        return ""
+
+
+def _name_first(made: Path, path: Path) -> None:
+    """Whoever comes first names the file; an empty one, left by a crash, is no secret."""
+    if path.exists() and not _text_of(path):
+        path.unlink(missing_ok=True)
+    try:
+        os.link(made, path)
+    except FileExistsError:
+        return
+    except OSError:
+        # No hard links here, as on some shares.
+        made.replace(path)
 
 
 def number(variable: str, default: float, *, least: float) -> float:
