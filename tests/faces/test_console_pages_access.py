@@ -16,13 +16,14 @@ from apps.access.services.credentials import authenticate
 from apps.access.services.projects import create_project
 from apps.core import clock
 from apps.core.errors import LoomError
+from apps.core.ids import new_id
 
 ACCESS = "/admin/console/access/"
 FILLED = {"project": "trials", "source": "agent_ide", "label": "The IDE of Ada", "days": "30"}
 
 
 def make(client: Client, **changed: str) -> Any:
-    return client.post(f"{ACCESS}create/", {**FILLED, **changed})
+    return client.post(f"{ACCESS}create/", {"form": str(new_id()), **FILLED, **changed})
 
 
 def token_in(response: Any) -> str:
@@ -47,6 +48,24 @@ def test_a_credential_is_shown_once_opens_what_it_says_and_is_kept_nowhere(servi
     listed = text_of(client.get(ACCESS))  # type: ignore[arg-type]
     assert "The IDE of Ada" in listed
     assert "live" in listed
+
+
+@pytest.mark.rule("K2", "K25")
+def test_a_form_that_is_sent_twice_makes_one_credential_and_shows_it_once(service: Any) -> None:
+    client = signed_in(root())
+    rendered = re.findall(r'name="form" value="([0-9a-f-]{36})"', text_of(client.get(ACCESS)))  # type: ignore[arg-type]
+    again = re.findall(r'name="form" value="([0-9a-f-]{36})"', text_of(client.get(ACCESS)))  # type: ignore[arg-type]
+    assert rendered != again
+    token = token_in(make(client, form=rendered[0]))
+    second = make(client, form=rendered[0])
+    assert second.status_code == 409
+    assert "This form has made its credential" in text_of(second)
+    assert token.rpartition("_")[2] not in text_of(second)
+    assert Credential.objects.count() == 1
+    trail = text_of(client.get("/admin/console/audit/"))  # type: ignore[arg-type]
+    assert trail.count("for agent_ide in Project trials: The IDE of Ada") == 1
+    assert make(client, form="nonsense").status_code == 400
+    assert Credential.objects.count() == 1
 
 
 @pytest.mark.rule("K3", "K25")

@@ -3,37 +3,56 @@
 from __future__ import annotations
 
 import datetime as dt
+import uuid
 from collections.abc import Iterable
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from apps.access.domain import tokens
 from apps.access.domain.entries import CREDENTIAL_SOURCES, Entry
 from apps.access.models import Credential, Project
 from apps.core.caller import Caller, Source
 from apps.core.errors import ErrorCode, LoomError, not_found
+from apps.core.ids import new_id
 from apps.core.prepared import PreparedRead
 
 _UNAUTHENTICATED = "Send a valid credential as `Authorization: Bearer loom_…`."
+_MADE_ALREADY = "This form has made its credential, and its text is not shown again. If it was lost, revoke it below."
 
 
 def create_credential(
-    *, project: Project, source: Source, label: str, now: dt.datetime, expires_at: dt.datetime | None = None
+    *,
+    project: Project,
+    source: Source,
+    label: str,
+    now: dt.datetime,
+    expires_at: dt.datetime | None = None,
+    credential_id: uuid.UUID | None = None,
 ) -> tuple[Credential, str]:
-    """A new credential and its text, which is not kept and cannot be shown again (K2)."""
+    """A new credential and its text, which is not kept and cannot be shown again (K2).
+
+    With ``credential_id``, of a form that may be sent twice: ``CONFLICT`` when it made its credential already.
+    """
     if source not in CREDENTIAL_SOURCES:
         raise ValueError(f"no credentials for source {source}")
     token = tokens.mint(source)
-    with transaction.atomic():
-        credential = Credential.objects.create(
-            public_id=token.public_id,
-            project=project,
-            source=source,
-            label=label,
-            secret_digest=token.digest,
-            created_at=now,
-            expires_at=expires_at,
-        )
+    try:
+        with transaction.atomic():
+            credential = Credential(
+                id=credential_id or new_id(),
+                public_id=token.public_id,
+                project=project,
+                source=source,
+                label=label,
+                secret_digest=token.digest,
+                created_at=now,
+                expires_at=expires_at,
+            )
+            credential.save(force_insert=True)
+    except IntegrityError:
+        if credential_id is None or not Credential.objects.filter(pk=credential_id).exists():
+            raise
+        raise LoomError(ErrorCode.CONFLICT, _MADE_ALREADY) from None
     return credential, token.text
 
 

@@ -7,6 +7,7 @@ import uuid
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
@@ -20,6 +21,8 @@ from apps.console.permissions import Operator, Permission
 from apps.console.record import record_credential
 from apps.core import clock
 from apps.core.caller import Source
+from apps.core.errors import LoomError
+from apps.core.ids import new_id
 
 ROWS = 50
 _LONGEST_LABEL = 200
@@ -53,9 +56,18 @@ def _page(
         "homes": choices(filled["project"], {name: name for name in managed.values()}),
         "sources": choices(filled["source"], {source.value: _opens(source) for source in CREDENTIAL_SOURCES}),
         "filled": filled,
+        "form_id": new_id(),
         "errors": errors or {},
     }
     return render(request, "console/access.html", context, status=status)
+
+
+def _form_id(request: HttpRequest) -> uuid.UUID | None:
+    """The id that the form was given: pressed twice, or sent again by a reload, it makes one credential."""
+    try:
+        return uuid.UUID(request.POST.get("form", ""))
+    except ValueError:
+        return None
 
 
 def _opens(source: Source) -> str:
@@ -77,19 +89,27 @@ def create(request: HttpRequest, operator: Operator) -> HttpResponse:
     home = next((key for key, name in operator.projects.items() if name == request.POST.get("project")), None)
     if home is None:
         errors["project"] = "Choose its home."
+    form_id = _form_id(request)
+    if form_id is None:
+        errors["form"] = "This form has lost its id. Here is a new one; send it again."
     if errors or home is None:
         return _page(request, operator, errors, status=400)
     _require(operator, home)
     now, source = clock.now(), Source(request.POST["source"])
-    credential, text = create_credential(
-        project=project_named(operator.projects[home]),
-        source=source,
-        label=label,
-        now=now,
-        expires_at=now + dt.timedelta(days=int(days)) if days else None,
-    )
-    said = f"made {credential.public_id} for {source.value} in Project {operator.projects[home]}: {label}"
-    record_credential(user=request.user, public_id=credential.public_id, is_new=True, said=said)
+    try:
+        with transaction.atomic():
+            credential, text = create_credential(
+                project=project_named(operator.projects[home]),
+                source=source,
+                label=label,
+                now=now,
+                expires_at=now + dt.timedelta(days=int(days)) if days else None,
+                credential_id=form_id,
+            )
+            said = f"made {credential.public_id} for {source.value} in Project {operator.projects[home]}: {label}"
+            record_credential(user=request.user, public_id=credential.public_id, is_new=True, said=said)
+    except LoomError as refused:
+        return _page(request, operator, {"form": refused.message}, status=409)
     context = {
         "title": "A new credential",
         "text": text,
