@@ -12,6 +12,7 @@ COPY --from=packages /venv /venv
 COPY manage.py /app/manage.py
 COPY loomsvc /app/loomsvc
 COPY apps /app/apps
+COPY templates /app/templates
 RUN ln -s /app/manage.py /usr/local/bin/loomsvc
 # A volume begins as what is here: with a place that the account may write.
 RUN mkdir -p /mirrors && chmod 1777 /mirrors
