@@ -222,7 +222,14 @@ class Loopback:
     def stop(self) -> None:
         self._server.should_exit = True
         self._server.force_exit = True
+        if self.seen:
+            # From Python 3.12 on, a server that closes waits for whoever is connected.
+            self.call(self._hang_up)
         self._thread.join(PATIENCE)
+
+    def _hang_up(self) -> None:
+        for connection in list(self._server.server_state.connections):
+            connection.transport.close()  # type: ignore[union-attr]
 
 
 @contextmanager
