@@ -63,6 +63,8 @@ def page(
             try:
                 if not operator.may(permission):
                     raise PermissionDenied(lacking(permission))
+                if "\x00" in request.path:
+                    raise Http404  # No name has it, and PostgreSQL takes it in no question.
                 with planned_for_values():
                     return view(request, operator, *args, **kwargs)
             except PermissionDenied as refusal:

@@ -93,6 +93,13 @@ def test_actions_are_done_by_post_alone_and_their_addresses_lead_to_the_page(ser
     assert client.get("/admin/console/runs/bulk/do/").status_code == 302
 
 
+def test_an_address_that_no_database_can_be_asked_for_is_not_found(service: Any) -> None:
+    client = signed_in(root())
+    for address in ("looms/%00/", "looms/a%00b/releases/?from=x&to=y"):
+        assert client.get(f"/admin/console/{address}").status_code == 404, address
+    assert client.post("/admin/console/access/a%00b/revoke/").status_code == 404
+
+
 @pytest.mark.rule("K16")
 def test_a_nonce_serves_one_answer(service: Any) -> None:
     client = signed_in(root())
