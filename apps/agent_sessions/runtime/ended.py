@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+
+from apps.core.errors import Issue
+
+#: What a Tool does with its arguments.
+ToolFunction = Callable[[dict[str, Any]], Any]
+#: What keeps an output from being one.
+Check = Callable[[Any], list[Issue]]
 
 
 @dataclass(frozen=True, slots=True)

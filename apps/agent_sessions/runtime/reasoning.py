@@ -14,29 +14,27 @@ from apps.agent_sessions.domain.programs import Program
 from apps.agent_sessions.runtime.ended import (
     Access,
     Cancelled,
+    Check,
     Ended,
     Failed,
     Limits,
     Stopped,
     Succeeded,
+    ToolFunction,
     ToolRefused,
     Usage,
 )
-from apps.core.errors import Issue
 
 __all__ = [
     "Access", "Cancelled", "Ended", "Failed", "Limits", "Stopped", "Succeeded", "ToolRefused", "Usage", "reason",
 ]  # fmt: skip
-
-Tool = Callable[[dict[str, Any]], Any]
-Check = Callable[[Any], list[Issue]]
 
 
 def reason(
     program: Program,
     input: Any,
     *,
-    tools: Mapping[str, Tool],
+    tools: Mapping[str, ToolFunction],
     access: Access,
     limits: Limits,
     before_request: Callable[[], bool],

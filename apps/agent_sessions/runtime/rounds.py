@@ -28,11 +28,13 @@ from apps.agent_sessions.runtime.addresses import AddressRefused, read_base_url
 from apps.agent_sessions.runtime.ended import (
     Access,
     Cancelled,
+    Check,
     Ended,
     Failed,
     Limits,
     Stopped,
     Succeeded,
+    ToolFunction,
     ToolRefused,
     Usage,
 )
@@ -52,15 +54,12 @@ logger = logging.getLogger("loomsvc.models")
 #: Of one response: more than any model takes or says.
 MOST_TOKENS = 1_000_000_000
 
-Tool = Callable[[dict[str, Any]], Any]
-Check = Callable[[Any], list[Issue]]
-
 
 def carry_out(
     program: Program,
     input: Any,
     *,
-    tools: Mapping[str, Tool],
+    tools: Mapping[str, ToolFunction],
     access: Access,
     limits: Limits,
     before_request: Callable[[], bool],
@@ -89,7 +88,7 @@ def carry_out(
 class _Work:
     program: Program
     input: Any
-    tools: Mapping[str, Tool]
+    tools: Mapping[str, ToolFunction]
     access: Access
     limits: Limits
     before_request: Callable[[], bool]

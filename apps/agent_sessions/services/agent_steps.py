@@ -13,8 +13,19 @@ from typing import Any, TypeVar
 from django.db import connection, connections, transaction
 
 from apps.agent_sessions.domain.programs import program_digest
-from apps.agent_sessions.runtime.ended import Access, Cancelled, Failed, Limits, Stopped, Succeeded, ToolRefused, Usage
+from apps.agent_sessions.runtime.ended import (
+    Access,
+    Cancelled,
+    Failed,
+    Limits,
+    Stopped,
+    Succeeded,
+    ToolFunction,
+    ToolRefused,
+    Usage,
+)
 from apps.agent_sessions.runtime.models import Catalogue, Model, ModelsInvalid, catalogue
+from apps.agent_sessions.runtime.reasoning import reason
 from apps.agent_sessions.runtime.scripts import ScriptInvalid, shipped_script
 from apps.agent_sessions.runtime.tasks import file_tool_id, program_of, read_skill_file
 from apps.agent_sessions.services.model_choices import choice_gone, model_choices, resolved_for, resolved_models
@@ -143,8 +154,6 @@ class _Step:
         return cls(leased, task, model, access, spec.timeout_seconds, state=leased.state)
 
     def carry_out(self) -> None:
-        from apps.agent_sessions.runtime.reasoning import reason  # takes a second, and only workers reason
-
         program = program_of(self.task, model=self.model.id)
         limits = Limits(max_value_bytes=conf.settings().max_value_bytes)
         if self.timeout_seconds is not None:
@@ -253,10 +262,8 @@ class _Step:
 
     # -- Tools ----------------------------------------------------------------------------------
 
-    def _tools(self) -> dict[str, Callable[[dict[str, Any]], Any]]:
-        found: dict[str, Callable[[dict[str, Any]], Any]] = {
-            tool.id: partial(self._call, tool) for tool in self.task.tools
-        }
+    def _tools(self) -> dict[str, ToolFunction]:
+        found: dict[str, ToolFunction] = {tool.id: partial(self._call, tool) for tool in self.task.tools}
         found[file_tool_id(self.task)] = partial(read_skill_file, self.task)
         return found
 

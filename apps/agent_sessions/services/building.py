@@ -12,6 +12,7 @@ from apps.agent_sessions.domain.programs import Program
 from apps.agent_sessions.domain.refusals import Action, Reason, Recovery, Refusal
 from apps.agent_sessions.runtime.ended import Access, Failed, Limits, Succeeded
 from apps.agent_sessions.runtime.models import Model
+from apps.agent_sessions.runtime.reasoning import reason
 from apps.agent_sessions.services.models import key_missing, known_models, setup_url, unknown_model
 from apps.agent_sessions.services.provider_keys import find_provider_key
 from apps.agent_sessions.services.searching import usual_source
@@ -48,8 +49,6 @@ def build_query(*, caller: Caller, request: BuildQueryRequest, now: dt.datetime)
     Raises ``INVALID_REQUEST`` for an unknown model, ``UNAVAILABLE`` for one without a key and for one that comes to
     no valid request.
     """
-    from apps.agent_sessions.runtime.reasoning import reason  # takes a second, and few processes reason
-
     model, access = _model(caller, request.model)
     ended = reason(
         Program(model=model.id, instructions=_INSTRUCTIONS, output_schema=BuiltQuery.wire_schema()),

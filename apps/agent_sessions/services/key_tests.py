@@ -9,9 +9,9 @@ from django.db import connection, transaction
 
 from apps.agent_sessions.domain.programs import Program
 from apps.agent_sessions.runtime.ended import Failed, Limits, Succeeded, Usage
+from apps.agent_sessions.runtime.reasoning import reason
 from apps.agent_sessions.services.models import known_models
 from apps.agent_sessions.services.provider_keys import find_provider_key, note_test
-from apps.agent_sessions.services.reasoning import reason
 from apps.agent_sessions.services.usage import count_usage
 
 _LIMITS = Limits(turns=1, seconds=20, request_seconds=20, output_repairs=0, request_retries=0)

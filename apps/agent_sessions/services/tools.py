@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection, connections
 
-from apps.agent_sessions.runtime.ended import Stopped, ToolRefused
+from apps.agent_sessions.runtime.ended import Stopped, ToolFunction, ToolRefused
 from apps.agent_sessions.runtime.tasks import file_tool_id, read_skill_file
 from apps.agent_sessions.services.programs import LoomAgent
 from apps.agent_sessions.services.search_tools import SearchTool, search_tools
@@ -23,10 +23,8 @@ from apps.looms.tool_calls import ToolInput, check_arguments, run_tool
 from apps.runs.services.executing import LedgerReader, off_the_loop
 from apps.runs.services.worker import count_lost_thread
 
-Function = Callable[[dict[str, Any]], Any]
 
-
-def own_functions(project_id: uuid.UUID) -> dict[str, Function]:
+def own_functions(project_id: uuid.UUID) -> dict[str, ToolFunction]:
     """The typed search Tools, bound to the Project."""
     return {tool.declared.id: partial(_search, tool, project_id) for tool in search_tools()}
 
@@ -89,10 +87,10 @@ class LoomTools:
             raise StateFailed(output.ending.message)
         self.state = output.state
 
-    def functions(self) -> dict[str, Function]:
+    def functions(self) -> dict[str, ToolFunction]:
         """Each of the program's Tools, by its id."""
         task = self.agent.task
-        found: dict[str, Function] = {tool.id: partial(self._call, tool) for tool in task.tools}
+        found: dict[str, ToolFunction] = {tool.id: partial(self._call, tool) for tool in task.tools}
         found.setdefault(file_tool_id(task), partial(read_skill_file, task))
         return found
 

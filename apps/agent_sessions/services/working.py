@@ -12,6 +12,7 @@ from django.db import close_old_connections, connection, transaction
 
 from apps.agent_sessions.domain.sessions import State, decide_landing
 from apps.agent_sessions.runtime.ended import Cancelled, Ended, Failed, Limits, Usage
+from apps.agent_sessions.runtime.reasoning import reason
 from apps.agent_sessions.runtime.scripts import ScriptInvalid, shipped_script
 from apps.agent_sessions.services.bell import ring
 from apps.agent_sessions.services.ending import end, fail, lose
@@ -28,7 +29,6 @@ from apps.agent_sessions.services.leasing import (
 from apps.agent_sessions.services.models import known_models, setup_url
 from apps.agent_sessions.services.programs import LoomAgent, agent_in
 from apps.agent_sessions.services.provider_keys import find_provider_key
-from apps.agent_sessions.services.reasoning import reason
 from apps.agent_sessions.services.tools import LoomTools, StateFailed, own_functions
 from apps.core import clock, conf
 from apps.core.database import DATABASE_TROUBLE, for_update, surely
