@@ -118,13 +118,15 @@ def _check_events(bundle: Bundle, progress: Progress) -> None:
 
 
 def _check_results(bundle: Bundle, run: RunLine, progress: Progress) -> None:
+    wanted = {(one.loom_name, one.stage_name, one.revision, one.artifact_id) for one in run.held.dependencies}
     kept: dict[tuple[str, str, int, str], tuple[str, bool]] = {}
     for artifact, digest in bundle.valued_lines(ArtifactLine, progress=progress):
         where = f"{artifact.loom_name}/{artifact.stage_name} revision {artifact.revision}"
         if digest != artifact.digest or (artifact.removed and artifact.data is not None):
             raise MirrorInvalid(f"{where} is not the one of its digest", entry="artifacts.jsonl")
         key = (artifact.loom_name, artifact.stage_name, artifact.revision, artifact.artifact_id)
-        kept[key] = (artifact.digest, artifact.removed)
+        if key in wanted:
+            kept[key] = (artifact.digest, artifact.removed)
     seen: set[str] = set()
     for one in run.held.dependencies:
         key = (one.loom_name, one.stage_name, one.revision, one.artifact_id)

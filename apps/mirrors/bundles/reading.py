@@ -46,9 +46,11 @@ class Bundle:
         return self._lines(shape, "data", progress)
 
     def _lines(self, shape: type[L], valued: str, progress: Progress) -> Iterator[tuple[L, str]]:
-        name = next(name for name, held in SHAPES.items() if held is shape)
+        name, promised = _file_of(shape), self._promised(shape)
         key_of, last, number = KEYS[name], None, 0
         for number, text in enumerate(self._texts(name), start=1):
+            if number > promised:
+                raise MirrorInvalid(f"it has more lines than the {promised} of the manifest", entry=name)
             line, members = _line(shape, text, f"{name} line {number}")
             key = key_of(line)
             if last is not None and key <= last:
@@ -56,22 +58,26 @@ class Bundle:
             last = key
             progress(len(text))
             yield line, canonical.member_digest(text, members, valued) if valued else ""
-        entry = next(entry for entry in self.manifest.entries if entry.path == name)
-        if number != entry.lines:
-            raise MirrorInvalid(f"it has {number} lines, and the manifest says {entry.lines}", entry=name)
+        if number != promised:
+            raise MirrorInvalid(f"it has {number} lines, and the manifest says {promised}", entry=name)
 
     def lines_again(self, shape: type[L]) -> Iterator[L]:
         """The lines of a file once more, after all of them were checked: quicker, for where others wait."""
-        name = next(name for name, held in SHAPES.items() if held is shape)
-        for text in self._texts(name):
+        for text in self._texts(_file_of(shape)):
             yield shape.model_validate(canonical.read_again(text), by_alias=True, by_name=False)
 
     def only_line(self, shape: type[L]) -> L:
         """The one line of a file that has just one."""
-        lines = list(self.lines(shape))
-        if len(lines) != 1:
-            raise MirrorInvalid("there is one line of it", entry=f"{shape.__name__}")
-        return lines[0]
+        # Before any is read: others might each be as large as a line may be.
+        if self._promised(shape) != 1:
+            raise MirrorInvalid("it has one line", entry=_file_of(shape))
+        (line,) = self.lines(shape)
+        return line
+
+    def _promised(self, shape: type[Contract]) -> int:
+        """How many lines of ``shape`` the manifest says there are."""
+        name = _file_of(shape)
+        return next(entry.lines or 0 for entry in self.manifest.entries if entry.path == name)
 
     def release_files(self) -> dict[str, bytes]:
         """Path inside the package → content, sorted by path."""
@@ -105,6 +111,11 @@ def open_copy(file: BinaryIO, size: int, manifest: Manifest, limits: Limits) -> 
     """The bundle that was taken into ``file``."""
     whole = Limits(max(limits.bundle_bytes, size), limits.value_bytes)
     return Bundle(manifest, ZipSource(file, size, whole), limits)
+
+
+def _file_of(shape: type[Contract]) -> str:
+    """The name of the file whose lines have this shape."""
+    return next(name for name, held in SHAPES.items() if held is shape)
 
 
 def _line(shape: type[L], text: bytes, place: str) -> tuple[L, dict[str, Any]]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mirror_samples import LIMITS, entries_of, taken, written, zip_source
+from mirror_samples import LIMITS, entries_of, number_id, taken, written, zip_source
 
 from apps.core import json_text
 from apps.mirrors.bundles import zipped
@@ -179,6 +179,13 @@ def one_line(value: bytes) -> bytes:
     return with_entries({"run.jsonl": entries["run.jsonl"].replace(b'{"n":1}', value)})
 
 
+def many_runs() -> bytes:
+    """Each line is as large in memory as one may be, and all of them are in order."""
+    line = entries_of(SAMPLE)["run.jsonl"].replace(b'{"n":1}', SMALL_OBJECTS)
+    ids = [number_id(number).encode() for number in range(2, 8)]
+    return with_entries({"run.jsonl": b"".join(line.replace(b'"runId":"' + ids[0], b'"runId":"' + one) for one in ids)})
+
+
 def nested_zip() -> bytes:
     return with_entries({"states.jsonl": SAMPLE})
 
@@ -203,6 +210,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     "a line without end": lambda: with_entries({"events.jsonl": b'{"a":"' + b"x" * 60_000_000}),
     "brackets without end": lambda: one_line(b"[" * 1_000_000),
     "too many small objects": lambda: one_line(SMALL_OBJECTS * 2),
+    "Runs that are heavy each": many_runs,
     "a number without end": lambda: one_line(b"1" * 1_000_000),
     "more values than it may have": lambda: with_entries({"events.jsonl": b"[,,,,,,,,,,,,,,,,]\n" * 300_000}),
     "a Release that is too large": lambda: with_entries({"release/x": b"\0" * 6_000_000}),
