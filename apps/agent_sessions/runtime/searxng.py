@@ -170,6 +170,10 @@ class _Reader(HTMLParser):
         if tag not in _INLINE:
             self.texts.append(" ")
 
+    def parse_marked_section(self, i: int, report: int = 1) -> int:
+        """``<![`` and what is no section: a comment, as browsers have it.  The parser's own raises for it."""
+        return self.parse_bogus_comment(i)
+
     def handle_data(self, data: str) -> None:
         if self._unseen is None:
             self.texts.append(data)
