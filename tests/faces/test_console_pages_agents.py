@@ -103,7 +103,7 @@ def test_another_project_shows_nothing_and_keys_are_for_superusers(here: Any) ->
     assert "wxyz" not in viewer
 
 
-@pytest.mark.rule("P9", "R3")
+@pytest.mark.rule("R3")
 def test_older_agents_are_a_page_away_at_the_same_cost(here: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from apps.console.pages import agents
 

@@ -39,7 +39,7 @@ def new_id(_: int = 0) -> uuid.UUID:
     return new_id()
 
 
-@pytest.mark.rule("FR-I1", "FR-I3", "FR-I5", "P9")
+@pytest.mark.rule("FR-I1", "FR-I3", "FR-I5")
 def test_a_run_of_5000_attempts_is_shown_whole_and_at_once(service: Any) -> None:
     run_id = service.finish(do=[{"ending": "again"}, {"ending": "done"}])["runId"]
     one = StepAttempt.objects.filter(run_id=run_id).latest("step_seq")
@@ -91,7 +91,7 @@ def test_a_loom_of_500_steps_is_shown_in_part_and_says_so(service: Any, loom_pat
     assert shown.count("<td>code steps:go</td>") == 500
 
 
-@pytest.mark.rule("P9")
+@pytest.mark.rule("FR-I3")
 def test_pages_over_2500_runs_take_the_statements_of_pages_over_three(service: Any) -> None:
     for _ in range(3):
         run_id = service.finish(do=[{"ending": "done"}])["runId"]

@@ -180,7 +180,7 @@ def test_the_bar_leads_there_whoever_may_choose(service: Any) -> None:
         assert (f'href="{MODELS}"' in text_of(signed_in(user).get("/admin/"))) is is_there  # type: ignore[arg-type]
 
 
-@pytest.mark.rule("K15", "P9")
+@pytest.mark.rule("K15")
 def test_looking_writes_nothing_and_costs_the_same_whatever_is_chosen(service: Any, models: Any) -> None:
     client = signed_in(root())
     client.get(MODELS)

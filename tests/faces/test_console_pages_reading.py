@@ -48,7 +48,7 @@ def failing(service: Any) -> None:
     service.finish(do=[{"failures": 9, "error": "ValueError"}])
 
 
-@pytest.mark.rule("P9")
+@pytest.mark.rule("FR-I3")
 def test_a_loom_shows_its_graph_how_its_runs_went_and_how_long_its_steps_took(client: Client, failing: None) -> None:
     shown = words(client.get(f"{BASE}/looms/trial/"))
     assert "Does what its input says" in shown
@@ -212,7 +212,7 @@ def test_nothing_of_a_project_that_an_operator_does_not_see_is_shown(service: An
     assert signed_in(operator("nobody")).get(f"{BASE}/audit/").status_code == 403
 
 
-@pytest.mark.rule("P9", "FR-D1")
+@pytest.mark.rule("R3")
 @pytest.mark.parametrize("address", PAGES)
 def test_a_page_takes_as_many_statements_however_much_there_is(
     client: Client, service: Any, artifact: str, address: str

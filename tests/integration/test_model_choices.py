@@ -161,7 +161,7 @@ def test_a_choice_for_another_agent_keeps_no_loom_from_running(service: Service,
     assert service.finish("agentic")["status"] == "completed"
 
 
-@pytest.mark.rule("R15", "N9")
+@pytest.mark.rule("R15", "N8")
 def test_the_doctor_tells_each_choice_and_what_is_wrong_with_it(service: Service, models: Any) -> None:
     choose(service, DEFAULT, "free/three")
     choose(service, Subject(SubjectKind.ROLE, "planning"), "acme/one")
@@ -182,7 +182,7 @@ def test_the_doctor_tells_each_choice_and_what_is_wrong_with_it(service: Service
     assert all(one.cure for one in told.values() if one.health.value != "ok")
 
 
-@pytest.mark.rule("R15", "P9")
+@pytest.mark.rule("R15")
 def test_a_list_of_who_gets_what_and_why_costs_two_statements(service: Service, models: Any) -> None:
     models(f"{SCRIPTED}roles: {{planning: acme/one}}\nagents: {{other/agent: free/three}}\n")
     choose(service, WRITER, "acme/two")
