@@ -158,10 +158,9 @@ def test_another_project_changes_no_result_no_score_no_cursor_and_no_statement(p
         land(
             other,
             AppendRecord(f"r-{number}", "spring spring of theirs"),
-            CreateArtifact("a", "spring"),
+            CreateArtifact(f"a-{number}", "spring"),
             stage=f"s{number}",
         )
-        break
     assert seen() == before
     assert before[1] == 2
     assert urls(project, "theirs") == []

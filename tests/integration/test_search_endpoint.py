@@ -12,8 +12,6 @@ from hypothesis import settings as tried
 from hypothesis import strategies as st
 
 from apps.core import clock, conf
-from apps.core.endpoints import all_endpoints
-from apps.core.errors import LoomError
 from tests.conftest import Service, caller_in
 from tests.loopback_searxng import SENTINEL, Searxng, loopback_searxng
 
@@ -36,11 +34,7 @@ DOCUMENT = {
 
 def search(service: Service, caller: Any = None, **arguments: Any) -> dict[str, Any]:
     """The result, or the envelope of the refusal."""
-    endpoint = next(one for one in all_endpoints() if one.name == "search")
-    try:
-        return endpoint.call(caller or service.caller, arguments).to_wire()
-    except LoomError as error:
-        return endpoint.refusal(error)
+    return service.call("search", caller, **arguments)
 
 
 @pytest.fixture
