@@ -58,6 +58,31 @@ def redirects(url: str) -> Answer:
     return Answer(status=307, headers={"Location": url})
 
 
+#: Ways in which a provider fails: its answers, and of the end that follows the reason, the recovery and the requests.
+FAILURES: list[tuple[str, list[Answer], str, str | None, int]] = [
+    ("401", [fails(401, "authentication_error")], "provider_key_refused", "configure_provider_key", 1),
+    ("403", [fails(403, "permission_error")], "provider_key_refused", "configure_provider_key", 1),
+    ("404 model", [fails(404, "not_found_error")], "model_not_found", "choose_model", 1),
+    ("400", [fails(400, "invalid_request_error")], "request_rejected", None, 1),
+    ("402", [fails(402, "billing_error")], "quota_exhausted", "configure_provider_key", 1),
+    ("500", [fails(500, "api_error")], "provider_error", None, 1),
+    ("503 thrice", [fails(503)], "provider_unavailable", "retry_later", 3),
+    (
+        "429, come back in an hour",
+        [fails(429, "rate_limit_error", Retry_After="3600")],
+        "rate_limited",
+        "retry_later",
+        1,
+    ),
+    ("truncated", [hands_in({"answer": 5}, part=0.5)], "connection_lost", None, 1),
+    ("no JSON", [Answer(body=f"<html>{SENTINEL}</html>")], "response_broken", None, 1),
+    ("another JSON", [Answer(body='{"hello": "body-of-the-provider-9f27c1"}')], "response_broken", None, 1),
+    ("content filter", [says("", stop="content_filter")], "content_filtered", None, 1),
+    ("cut off by tokens", [says("It is", stop="length")], "response_truncated", None, 1),
+    ("redirect", [redirects("http://169.254.169.254/latest")], "redirect_refused", None, 1),
+]
+
+
 @dataclass
 class Seen:
     """One request."""
