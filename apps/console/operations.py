@@ -52,9 +52,7 @@ def identity_of_each(form: QueryDict, run_id: str) -> dict[str, str]:
     try:
         base = uuid.UUID(form.get("operationId", ""))
     except ValueError:
-        raise invalid_request(
-            "Form", [Issue("type", "/operationId", "Load the page again and use its form.")]
-        ) from None
+        raise invalid_request("Form", [Issue("type", "/operationId", _AGAIN)]) from None
     return {
         "operationId": str(uuid.uuid5(base, run_id)),
         "serviceInstanceId": form.get("serviceInstanceId", ""),

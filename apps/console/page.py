@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
+import uuid
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec
 
@@ -86,6 +87,12 @@ def lacking(permission: Permission, project: str = "") -> str:
     if permission in SUPERUSER_ONLY:
         return "Only superusers may do this; no permission gives it."
     return f"Your account lacks the permission {permission.value}{f' in {project}' if project else ''}."
+
+
+def require(operator: Operator, permission: Permission, project_id: uuid.UUID) -> None:
+    """For what is done in one Project that the operator sees: 403 unless they may do it there."""
+    if not operator.may(permission, project_id):
+        raise PermissionDenied(lacking(permission, operator.projects[project_id]))
 
 
 def refuse(request: HttpRequest, title: str, reason: str, status: int) -> HttpResponse:

@@ -65,6 +65,14 @@ class Operator:
         held = self.everywhere | self.in_project.get(project_id, frozenset())
         return Permission.SEE in held and permission in held
 
+    def where(self, permission: Permission) -> dict[uuid.UUID, str]:
+        """The Projects in which they may, as ``projects`` has them."""
+        return {key: name for key, name in self.projects.items() if self.may(permission, key)}
+
+    def project_named(self, name: str) -> uuid.UUID | None:
+        """The Project of this name, if they see it."""
+        return next((key for key, known in self.projects.items() if known == name), None)
+
     def caller(self, project_id: uuid.UUID) -> Caller:
         """This person as who calls, in one of the Projects they see (O10)."""
         return Caller(

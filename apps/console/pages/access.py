@@ -6,7 +6,6 @@ import datetime as dt
 import uuid
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -15,8 +14,8 @@ from apps.access.domain.entries import CREDENTIAL_SOURCES, MCP_ENTRIES, REST_ENT
 from apps.access.selectors.listing import credential_named, list_credentials
 from apps.access.selectors.projects import project_named
 from apps.access.services.credentials import create_credential, revoke_credential
-from apps.console.page import page, render
-from apps.console.pages.choosing import choices, typed
+from apps.console.page import page, render, require
+from apps.console.pages.choosing import choices, choices_named, narrowed, typed
 from apps.console.permissions import Operator, Permission
 from apps.console.record import record_credential
 from apps.core import clock
@@ -38,22 +37,21 @@ def access(request: HttpRequest, operator: Operator) -> HttpResponse:
 def _page(
     request: HttpRequest, operator: Operator, errors: dict[str, str] | None = None, status: int = 200
 ) -> HttpResponse:
-    managed = {key: name for key, name in operator.projects.items() if operator.may(Permission.CREDENTIALS, key)}
-    named = typed(request, "project")
-    shown = [key for key, name in managed.items() if named in ("", name)]
+    managed = operator.where(Permission.CREDENTIALS)
+    named = typed(request.GET, "project")
     try:
         before = uuid.UUID(request.GET["before"]) if "before" in request.GET else None
     except ValueError:
         raise Http404 from None
-    found = list_credentials(project_ids=shown, now=clock.now(), limit=ROWS + 1, before=before)
+    found = list_credentials(project_ids=narrowed(managed, named), now=clock.now(), limit=ROWS + 1, before=before)
     filled = {name: request.POST.get(name, "") for name in ("project", "source", "label", "days")}
     context = {
         "title": "Access",
         "credentials": found[:ROWS],
         "older": found[ROWS - 1].id if len(found) > ROWS else None,
         "project": named,
-        "projects": choices(named, {name: name for name in managed.values()}),
-        "homes": choices(filled["project"], {name: name for name in managed.values()}),
+        "projects": choices_named(named, managed.values()),
+        "homes": choices_named(filled["project"], managed.values()),
         "sources": choices(filled["source"], {source.value: _opens(source) for source in CREDENTIAL_SOURCES}),
         "filled": filled,
         "form_id": new_id(),
@@ -86,7 +84,7 @@ def create(request: HttpRequest, operator: Operator) -> HttpResponse:
         errors["days"] = f"Give a whole number of days from 1 to {_MOST_DAYS:,}, or nothing."
     if request.POST.get("source") not in {source.value for source in CREDENTIAL_SOURCES}:
         errors["source"] = "Choose which Entries it opens."
-    home = next((key for key, name in operator.projects.items() if name == request.POST.get("project")), None)
+    home = operator.project_named(request.POST.get("project", ""))
     if home is None:
         errors["project"] = "Choose its home."
     form_id = _form_id(request)
@@ -94,7 +92,7 @@ def create(request: HttpRequest, operator: Operator) -> HttpResponse:
         errors["form"] = "This form has lost its id. Here is a new one; send it again."
     if errors or home is None:
         return _page(request, operator, errors, status=400)
-    _require(operator, home)
+    require(operator, Permission.CREDENTIALS, home)
     now, source = clock.now(), Source(request.POST["source"])
     try:
         with transaction.atomic():
@@ -128,7 +126,7 @@ def revoke(request: HttpRequest, operator: Operator, public_id: str) -> HttpResp
     entry = credential_named(public_id=public_id, now=now)
     if entry is None or entry.project_id not in operator.projects:
         raise Http404
-    _require(operator, entry.project_id)
+    require(operator, Permission.CREDENTIALS, entry.project_id)
     revoke_credential(public_id=public_id, now=now)
     if entry.revoked_at is None:
         record_credential(
@@ -138,8 +136,3 @@ def revoke(request: HttpRequest, operator: Operator, public_id: str) -> HttpResp
     else:
         messages.info(request, f"Credential {public_id} had been revoked before.")
     return redirect("admin:console_access")
-
-
-def _require(operator: Operator, project_id: uuid.UUID) -> None:
-    if not operator.may(Permission.CREDENTIALS, project_id):
-        raise PermissionDenied(f"Your account lacks the permission {Permission.CREDENTIALS.value} in this Project.")

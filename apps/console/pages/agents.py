@@ -7,10 +7,10 @@ import datetime as dt
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from apps.agent_sessions.selectors.overview import KeyEntry, list_keys, session_page, usage_since
+from apps.agent_sessions.selectors.overview import KeyEntry, SessionPage, list_keys, session_page, usage_since
 from apps.agent_sessions.services.models import known_models
 from apps.console.page import page, render
-from apps.console.pages.choosing import project_in, projects_to_choose
+from apps.console.pages.choosing import choices_named, page_in, project_in
 from apps.console.permissions import Operator, Permission
 from apps.core import clock
 from apps.core.errors import LoomError
@@ -25,12 +25,11 @@ MOST_KEYS = 200
 def agents(request: HttpRequest, operator: Operator) -> HttpResponse:
     """One Project's background agents; usage and keys of every Project that the operator sees."""
     project = project_in(request, operator)
-    wrong = ""
-    try:
-        found = session_page(project_id=project, limit=ROWS, cursor=request.GET.get("cursor") or None)
-    except LoomError:
-        found = session_page(project_id=project, limit=ROWS)
-        wrong = "That page does not belong to this Project; this is the first one."
+
+    def read(cursor: str | None) -> SessionPage:
+        return session_page(project_id=project, limit=ROWS, cursor=cursor)
+
+    found, wrong = page_in(request, read, "this Project")
     seen = list(operator.projects)
     since = clock.now().astimezone(dt.UTC).date() - dt.timedelta(days=DAYS - 1)
     keys = list_keys(project_ids=seen, limit=MOST_KEYS) if operator.may(Permission.KEYS) else None
@@ -39,7 +38,7 @@ def agents(request: HttpRequest, operator: Operator) -> HttpResponse:
         "title": "Background agents",
         "found": found,
         "wrong": wrong,
-        "projects": projects_to_choose(operator, project),
+        "projects": choices_named(operator.projects[project], operator.projects.values()),
         "project": operator.projects[project],
         "usage": usage_since(project_ids=seen, since=since, limit=MOST_USED),
         "days": DAYS,

@@ -8,10 +8,9 @@ from django.http import Http404, HttpRequest, HttpResponse
 
 from apps.console.differences import compare_lines, patch_between, readable
 from apps.console.page import page, render
-from apps.console.pages.choosing import choices, project_in, projects_to_choose, typed
+from apps.console.pages.choosing import choices, choices_named, page_in, project_in, typed
 from apps.console.permissions import Operator, Permission
-from apps.core.errors import LoomError
-from apps.results.contracts import ListArtifacts
+from apps.results.contracts import ArtifactPage, ListArtifacts
 from apps.results.selectors.comparing import RevisionHead, revision_heads, revisions_data
 from apps.results.selectors.results import artifact_by_id, list_artifacts
 
@@ -22,15 +21,14 @@ MOST_REVISIONS = 200
 @page(Permission.SEE)
 def artifacts(request: HttpRequest, operator: Operator) -> HttpResponse:
     """A keyset page of one Project's Artifacts, by id; ``?loom=`` narrows it."""
-    project, loom_name, artifact_id = project_in(request, operator), typed(request, "loom"), typed(request, "id")
-    wrong = ""
-    try:
-        cursor = request.GET.get("cursor") or None
-        query = ListArtifacts(loom_name=loom_name[:64] or None, limit=ROWS, cursor=cursor)
-        found = list_artifacts(project_id=project, query=query)
-    except (LoomError, ValueError):
-        wrong = "That page does not belong to these filters; this is the first one."
-        found = list_artifacts(project_id=project, query=ListArtifacts(loom_name=loom_name[:64] or None, limit=ROWS))
+    project = project_in(request, operator)
+    loom_name, artifact_id = typed(request.GET, "loom")[:64], typed(request.GET, "id")
+
+    def read(cursor: str | None) -> ArtifactPage:
+        query = ListArtifacts(loom_name=loom_name or None, limit=ROWS, cursor=cursor)
+        return list_artifacts(project_id=project, query=query)
+
+    found, wrong = page_in(request, read, "these filters")
     if artifact_id:
         one = artifact_by_id(project_id=project, artifact_id=artifact_id)
         found = found.model_copy(update={"data": [one] if one else [], "next_cursor": None})
@@ -38,7 +36,7 @@ def artifacts(request: HttpRequest, operator: Operator) -> HttpResponse:
         "title": "Artifacts",
         "found": found,
         "wrong": wrong,
-        "projects": projects_to_choose(operator, project),
+        "projects": choices_named(operator.projects[project], operator.projects.values()),
         "project": operator.projects[project],
         "loom": loom_name,
         "artifact_id": artifact_id,

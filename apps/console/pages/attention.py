@@ -64,8 +64,12 @@ class Section:
 def attention(request: HttpRequest, operator: Operator) -> HttpResponse:
     """The home of the console; as many statements whatever there is."""
     sections = [section for section in _sections(operator) if section.rows]
-    context: dict[str, Any] = {"title": "Needs attention", "sections": sections, "projects": operator.projects}
-    context["answerable"] = {key for key in operator.projects if operator.may(Permission.ANSWER, key)}
+    context = {
+        "title": "Needs attention",
+        "sections": sections,
+        "projects": operator.projects,
+        "answerable": operator.where(Permission.ANSWER),
+    }
     return render(request, "console/attention.html", context, live="console/attention_live.html")
 
 

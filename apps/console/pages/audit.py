@@ -8,14 +8,13 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponse
 
 from apps.console.page import page, render
-from apps.console.pages.choosing import choices, typed
+from apps.console.pages.choosing import choices_named, narrowed, page_in, typed
 from apps.console.permissions import Operator, Permission
 from apps.console.principals import names_of
 from apps.console.record import account_changes
-from apps.core.errors import LoomError
 from apps.core.ids import end_of_id
 from apps.ledger.domain.receipts import OperationKind, ReceiptStatus
-from apps.ledger.selectors.audit import WINDOW, audit_page, operations_ending, operations_named
+from apps.ledger.selectors.audit import WINDOW, AuditPage, audit_page, operations_ending, operations_named
 
 ROWS = 50
 #: Operations of one id: one for each Project and instance.
@@ -26,24 +25,23 @@ MOST_CHANGES = 100
 @page(Permission.SEE)
 def audit(request: HttpRequest, operator: Operator) -> HttpResponse:
     """Every admitted write, the newest first; nothing here can be changed or removed."""
-    chosen = {name: typed(request, name) for name in ("project", "kind", "status", "principal")}
-    projects = [key for key, name in operator.projects.items() if chosen["project"] in ("", name)]
+    chosen = {name: typed(request.GET, name) for name in ("project", "kind", "status", "principal")}
+    projects = narrowed(operator.projects, chosen["project"])
     filters = {name: chosen[name] for name in ("kind", "status", "principal")}
-    wrong = ""
-    try:
-        found = audit_page(project_ids=projects, limit=ROWS, cursor=request.GET.get("cursor") or None, **filters)
-    except LoomError:
-        found = audit_page(project_ids=projects, limit=ROWS, **filters)
-        wrong = "That page does not belong to these filters; this is the first one."
+
+    def read(cursor: str | None) -> AuditPage:
+        return audit_page(project_ids=projects, limit=ROWS, cursor=cursor, **filters)
+
+    found, wrong = page_in(request, read, "these filters")
     context = {
         "title": "Audit",
         "found": found,
         "wrong": wrong,
         "principal": chosen["principal"],
         "query": urlencode({name: text for name, text in chosen.items() if text}),
-        "projects": choices(chosen["project"], {name: name for name in operator.projects.values()}),
-        "kinds": choices(chosen["kind"], {kind.value: kind.value for kind in OperationKind}),
-        "statuses": choices(chosen["status"], {status.value: status.value for status in ReceiptStatus}),
+        "projects": choices_named(chosen["project"], operator.projects.values()),
+        "kinds": choices_named(chosen["kind"], OperationKind),
+        "statuses": choices_named(chosen["status"], ReceiptStatus),
         **names_of(operator, [entry.principal for entry in found.entries]),
         "changes": account_changes(limit=MOST_CHANGES) if operator.is_superuser else None,
         "most_changes": MOST_CHANGES,
@@ -54,7 +52,7 @@ def audit(request: HttpRequest, operator: Operator) -> HttpResponse:
 @page(Permission.SEE)
 def operation(request: HttpRequest, operator: Operator) -> HttpResponse:
     """``?id=`` is an operationId, or its end: its receipt, who sent it, and the Run's revisions before and after."""
-    text, wrong, entries = typed(request, "id"), "", []
+    text, wrong, entries = typed(request.GET, "id"), "", []
     if text:
         seen = list(operator.projects)
         try:

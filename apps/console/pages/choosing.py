@@ -1,14 +1,18 @@
-"""What pages with filters share: the Project in the address, and lists to choose from."""
+"""What pages with filters share: what was typed, the Project in the address, lists to choose from, and pages."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, QueryDict
 
 from apps.console.permissions import Operator
+from apps.core.errors import LoomError
+
+Page = TypeVar("Page")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +29,32 @@ def choices(chosen: str, values: Mapping[str, str]) -> list[Choice]:
     return [Choice(value, title, chosen == value) for value, title in values.items()]
 
 
-def typed(request: HttpRequest, name: str) -> str:
+def choices_named(chosen: str, values: Iterable[str]) -> list[Choice]:
+    """``values`` that are called what they are."""
+    return choices(chosen, {value: value for value in values})
+
+
+def typed(query: QueryDict, name: str) -> str:
     """A filter as it was typed, bounded, without what no database takes."""
-    return request.GET.get(name, "").replace("\x00", "").strip()[:200]
+    return query.get(name, "").replace("\x00", "").strip()[:200]
+
+
+def narrowed(projects: Mapping[uuid.UUID, str], name: str) -> list[uuid.UUID]:
+    """All of these Projects, or the one that a filter names."""
+    return [key for key, known in projects.items() if name in ("", known)]
 
 
 def project_in(request: HttpRequest, operator: Operator) -> uuid.UUID:
     """The Project that the address names, else the first one that the operator sees; 404 when there is none."""
-    name = typed(request, "project")
-    for project_id, project in operator.projects.items():
-        if name in ("", project):
-            return project_id
-    raise Http404
+    found = narrowed(operator.projects, typed(request.GET, "project"))
+    if not found:
+        raise Http404
+    return found[0]
 
 
-def projects_to_choose(operator: Operator, chosen: uuid.UUID | None) -> list[Choice]:
-    """The operator's Projects by name."""
-    named = operator.projects.get(chosen, "") if chosen else ""
-    return choices(named, {name: name for name in operator.projects.values()})
+def page_in(request: HttpRequest, read: Callable[[str | None], Page], of: str) -> tuple[Page, str]:
+    """What ``read`` has for the cursor in the address; for a stranger's the first page, and words that say so."""
+    try:
+        return read(request.GET.get("cursor") or None), ""
+    except (LoomError, ValueError):
+        return read(None), f"That page does not belong to {of}; this is the first one."

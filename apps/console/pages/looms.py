@@ -8,10 +8,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 
 from apps.console.differences import compare_files
 from apps.console.page import page, render
-from apps.console.pages.choosing import choices, project_in, projects_to_choose, typed
+from apps.console.pages.choosing import choices, choices_named, project_in, typed
 from apps.console.permissions import Operator, Permission
 from apps.console.pictures import axis
 from apps.console.pictures.graph import draw_graph
+from apps.console.sentences import clock_text
 from apps.looms.selectors.history import ReleaseHead, newest_releases, release_files, releases_of
 from apps.looms.services.catalog import problems
 from apps.looms.services.declared import declared_graph
@@ -40,7 +41,7 @@ def loom(request: HttpRequest, operator: Operator, loom_name: str) -> HttpRespon
     releases = releases_of(loom_name=loom_name, limit=MOST_RELEASES)
     if not releases:
         raise Http404
-    shown = _chosen(releases, typed(request, "release")) or releases[0]
+    shown = _chosen(releases, typed(request.GET, "release")) or releases[0]
     graph = declared_graph(release_files(loom_name=loom_name, digest=shown.digest))
     project = project_in(request, operator)
     figures = figures_of_loom(project_id=project, loom_name=loom_name)
@@ -48,12 +49,12 @@ def loom(request: HttpRequest, operator: Operator, loom_name: str) -> HttpRespon
         "title": loom_name,
         "graph": graph,
         "picture": graph
-        and draw_graph(graph, focus=typed(request, "stage") or None, unfold=f"?release={shown.digest}&stage="),
+        and draw_graph(graph, focus=typed(request.GET, "stage") or None, unfold=f"?release={shown.digest}&stage="),
         "releases": releases,
         "shown": shown,
         "most_releases": MOST_RELEASES,
         "problem": next((entry for entry in problems() if entry.name == loom_name), None),
-        "projects": projects_to_choose(operator, project),
+        "projects": choices_named(operator.projects[project], operator.projects.values()),
         "project": operator.projects[project],
         "figures": figures,
         "may_bulk": operator.may(Permission.BULK),
@@ -68,7 +69,7 @@ def loom(request: HttpRequest, operator: Operator, loom_name: str) -> HttpRespon
 @page(Permission.SEE)
 def releases_compared(request: HttpRequest, operator: Operator, loom_name: str) -> HttpResponse:
     """What differs between the files of two Releases: ``?from=`` and ``?to=`` are their digests."""
-    old, new = typed(request, "from"), typed(request, "to")
+    old, new = typed(request.GET, "from"), typed(request.GET, "to")
     files = compare_files(
         release_files(loom_name=loom_name, digest=old), release_files(loom_name=loom_name, digest=new)
     )
@@ -94,7 +95,7 @@ def _chosen(releases: list[ReleaseHead], digest: str) -> ReleaseHead | None:
 
 
 def _titles(releases: list[ReleaseHead]) -> dict[str, str]:
-    return {each.digest: f"{each.digest[:12]}, loaded {axis.clock_time(each.loaded_at)[:19]}" for each in releases}
+    return {each.digest: f"{each.digest[:12]}, loaded {clock_text(each.loaded_at)}" for each in releases}
 
 
 def _durations(step: StepTimes) -> list[str]:

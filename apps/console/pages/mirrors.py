@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 
-from apps.console.page import page, render
-from apps.console.pages.choosing import choices
+from apps.console.page import page, render, require
+from apps.console.pages.choosing import choices, choices_named, page_in
 from apps.console.permissions import Operator, Permission
 from apps.console.record import record_restore
 from apps.core import clock
 from apps.core.errors import LoomError
 from apps.mirrors.bundles.refusals import MirrorInvalid
-from apps.mirrors.contracts import ListMirrors, PlanEntry
+from apps.mirrors.contracts import ListMirrors, MirrorList, PlanEntry
 from apps.mirrors.selectors.mirrors import find_mirror, list_mirrors, view_of
 from apps.mirrors.services.inspecting import verify
 from apps.mirrors.services.keeping import taken_from_storage
@@ -52,13 +51,11 @@ class Branch:
 @page(Permission.SEE)
 def mirrors(request: HttpRequest, operator: Operator) -> HttpResponse:
     """A keyset page over the Projects that the operator sees, the newest first."""
-    wrong = ""
-    try:
-        query = ListMirrors(limit=ROWS, cursor=request.GET.get("cursor") or None)
-        found = list_mirrors(projects=operator.projects, query=query)
-    except (LoomError, ValueError):
-        found = list_mirrors(projects=operator.projects, query=ListMirrors(limit=ROWS))
-        wrong = "That page is none of this list; this is the first one."
+
+    def read(cursor: str | None) -> MirrorList:
+        return list_mirrors(projects=operator.projects, query=ListMirrors(limit=ROWS, cursor=cursor))
+
+    found, wrong = page_in(request, read, "this list")
     return render(request, "console/mirrors.html", {"title": "Mirrors", "found": found, "wrong": wrong})
 
 
@@ -87,7 +84,7 @@ def _page(
         "refused": refused,
         "target": target,
         "target_project": chosen,
-        "projects": choices(chosen, {name: name for name in operator.projects.values()}),
+        "projects": choices_named(chosen, operator.projects.values()),
         "scopes": choices(target.scope if target else "all", SCOPES),
         "tree": None if plan is None else _tree(plan.plan),
         "is_conflict": plan is not None and has_conflict(plan.plan),
@@ -98,8 +95,7 @@ def _page(
 
 def _target(operator: Operator, mirror_id: uuid.UUID, asked: QueryDict) -> Target:
     """What a form asks for; 404 for a Project or scope that the page did not offer."""
-    project = next((key for key, name in operator.projects.items() if name == asked.get("project")), None)
-    scope = asked.get("scope", "")
+    project, scope = operator.project_named(asked.get("project", "")), asked.get("scope", "")
     if project is None or scope not in SCOPES:
         raise Http404
     return Target(mirror_id, project, scope)  # type: ignore[arg-type]  # one of SCOPES
@@ -131,8 +127,7 @@ def restore(request: HttpRequest, operator: Operator, mirror_id: uuid.UUID) -> H
     """Carry the plan out, whole or not at all; the audit trail keeps who did."""
     kept = find_mirror(projects=operator.projects, mirror_id=str(mirror_id))
     target = _target(operator, kept.mirror_id, request.POST)
-    if not operator.may(Permission.RESTORE, target.project_id):
-        raise PermissionDenied(f"Your account lacks the permission {Permission.RESTORE.value} in this Project.")
+    require(operator, Permission.RESTORE, target.project_id)
     try:
         with taken_from_storage(kept.digest) as found:
             done = restore_mirror(

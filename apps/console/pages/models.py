@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION
-from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -22,8 +21,8 @@ from apps.agent_sessions.services.model_choices import (
     list_assignments,
 )
 from apps.agent_sessions.services.models import known_models
-from apps.console.page import lacking, page, render
-from apps.console.pages.choosing import Choice, choices, typed
+from apps.console.page import page, render, require
+from apps.console.pages.choosing import Choice, choices, choices_named, typed
 from apps.console.permissions import Operator, Permission
 from apps.console.record import record_model_choice
 from apps.core import clock
@@ -34,11 +33,13 @@ from apps.looms.services.catalog import loadable
 @page(Permission.MODELS)
 def models(request: HttpRequest, operator: Operator) -> HttpResponse:
     """What the agents and roles of the loaded Looms get in one Project (``?project=``)."""
-    managed = [key for key in operator.projects if operator.may(Permission.MODELS, key)]
-    named = typed(request, "project")
-    if not managed and not named:
+    named = typed(request.GET, "project")
+    if named:
+        return _page(request, operator, _project(operator, named))
+    first = next(iter(operator.where(Permission.MODELS)), None)
+    if first is None:
         raise Http404
-    return _page(request, operator, _project(operator, named) if named else managed[0])
+    return _page(request, operator, first)
 
 
 @page(Permission.MODELS, methods=("POST",), otherwise="admin:console_models")
@@ -81,11 +82,10 @@ def _carry_out(request: HttpRequest, operator: Operator, project_id: uuid.UUID, 
 
 
 def _project(operator: Operator, name: str) -> uuid.UUID:
-    found = next((key for key, project in operator.projects.items() if project == name), None)
+    found = operator.project_named(name)
     if found is None:
         raise Http404
-    if not operator.may(Permission.MODELS, found):
-        raise PermissionDenied(lacking(Permission.MODELS, "this Project"))
+    require(operator, Permission.MODELS, found)
     return found
 
 
@@ -102,7 +102,6 @@ def _rows(project_id: uuid.UUID) -> list[Assignment]:
 
 def _page(request: HttpRequest, operator: Operator, project_id: uuid.UUID, refused: str = "") -> HttpResponse:
     project, problem, rows = operator.projects[project_id], "", []
-    managed = [name for key, name in operator.projects.items() if operator.may(Permission.MODELS, key)]
     try:
         known = known_models()
         titles = {model.id: f"{model.display_name} ({model.id})" for model in known.models.values()}
@@ -112,7 +111,7 @@ def _page(request: HttpRequest, operator: Operator, project_id: uuid.UUID, refus
     context = {
         "title": "Models",
         "project": project,
-        "projects": choices(project, {name: name for name in managed}),
+        "projects": choices_named(project, operator.where(Permission.MODELS).values()),
         "rows": rows,
         "refused": refused,
         "problem": problem,
@@ -122,15 +121,15 @@ def _page(request: HttpRequest, operator: Operator, project_id: uuid.UUID, refus
 
 def _row(each: Assignment, project: str, operator: Operator, titles: dict[str, str]) -> dict[str, Any]:
     """``key_page`` is where a missing key is entered, for those who may."""
-    may_set = each.lacks_key and each.model is not None and operator.may(Permission.KEYS)
+    key_page = ""
+    if each.model is not None and each.lacks_key and operator.may(Permission.KEYS):
+        key_page = reverse("admin:provider_key_setup", args=[project, each.model.provider])
     return {
         "it": each,
         "is_default": each.subject.kind is SubjectKind.DEFAULT,
         "is_own": each.resolved.subject == each.subject,
         "options": _options(each, titles),
-        "key_page": reverse("admin:provider_key_setup", args=[project, each.model.provider])
-        if may_set and each.model
-        else "",
+        "key_page": key_page,
     }
 
 

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponse, QueryDict
 
 from apps.console.page import page, render
+from apps.console.pages.choosing import Choice, choices, choices_named, narrowed, page_in, typed
 from apps.console.permissions import Operator, Permission
 from apps.core import clock
 from apps.core.caller import Source
-from apps.core.errors import LoomError
 from apps.core.ids import end_of_id
 from apps.ledger.selectors.audit import WINDOW, operations_ending
 from apps.looms.selectors.releases import known_names
 from apps.runs.domain.statuses import RunErrorCode, RunStatus
-from apps.runs.selectors.browsing import OPEN_RUNS, RunCriteria, browse_runs
+from apps.runs.selectors.browsing import OPEN_RUNS, RunCriteria, RunPage, browse_runs
 
 ROWS = 50
 #: How long ago a Run was admitted: the word in the address, what it is called, and (since, before) as ages.
@@ -31,15 +31,6 @@ AGES: dict[str, tuple[str, dt.timedelta | None, dt.timedelta | None]] = {
     "over7d": ("over 7 days ago", None, dt.timedelta(days=7)),
 }
 FILTERS = ("project", "loom", "status", "source", "age", "error", "text", "operation")
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One entry of a list to choose from."""
-
-    value: str
-    title: str
-    chosen: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +52,15 @@ class Asked:
 
 def asked_in(query: QueryDict, operator: Operator, now: dt.datetime) -> Asked:
     """The filters that ``query`` holds; what cannot be understood finds nothing and says so."""
-    typed = {name: query.get(name, "").replace("\x00", "").strip()[:200] for name in FILTERS}
-    projects = [key for key, name in operator.projects.items() if typed["project"] in ("", name)]
-    _, since, before = AGES.get(typed["age"], ("", None, None))
+    asked = {name: typed(query, name) for name in FILTERS}
+    projects = narrowed(operator.projects, asked["project"])
+    _, since, before = AGES.get(asked["age"], ("", None, None))
     operation, wrong = None, ""
     try:
-        operation = uuid.UUID(typed["operation"]) if typed["operation"] else None
+        operation = uuid.UUID(asked["operation"]) if asked["operation"] else None
     except ValueError:
         # As it is shown: its end, of which the newest is meant.
-        end = end_of_id(typed["operation"])
+        end = end_of_id(asked["operation"])
         named = operations_ending(project_ids=projects, end=end, limit=1) if end else []
         if named:
             operation = named[0].operation_id
@@ -78,38 +69,32 @@ def asked_in(query: QueryDict, operator: Operator, now: dt.datetime) -> Asked:
         else:
             wrong = "An operationId is a UUID, or its last 4 to 12 digits; this is none, so no Run has it."
     criteria = RunCriteria(
-        loom_name=typed["loom"],
-        status=typed["status"],
-        source=typed["source"],
-        error_code=typed["error"],
-        text=typed["text"],
+        loom_name=asked["loom"],
+        status=asked["status"],
+        source=asked["source"],
+        error_code=asked["error"],
+        text=asked["text"],
         operation_id=operation,
         since=now - since if since else None,
         before=now - before if before else None,
     )
-    return Asked(typed, [] if wrong else projects, criteria, wrong)
+    return Asked(asked, [] if wrong else projects, criteria, wrong)
 
 
 @page(Permission.SEE)
 def runs(request: HttpRequest, operator: Operator) -> HttpResponse:
     """Newest first; the address holds filters and place, so that going back finds them again."""
     asked = asked_in(request.GET, operator, clock.now())
-    wrong = asked.wrong
-    try:
-        found = browse_runs(
-            project_ids=asked.project_ids,
-            criteria=asked.criteria,
-            limit=ROWS,
-            cursor=request.GET.get("cursor") or None,
-        )
-    except LoomError:
-        found = browse_runs(project_ids=asked.project_ids, criteria=asked.criteria, limit=ROWS)
-        wrong = "That page does not belong to these filters; this is the first one."
+
+    def read(cursor: str | None) -> RunPage:
+        return browse_runs(project_ids=asked.project_ids, criteria=asked.criteria, limit=ROWS, cursor=cursor)
+
+    found, wrong = page_in(request, read, "these filters")
     context = {
         "title": "Runs",
         "found": found,
         "asked": asked,
-        "wrong": wrong,
+        "wrong": wrong or asked.wrong,
         "is_filtered": bool(asked.query),
         "may_bulk": operator.may(Permission.BULK),
         **({} if "X-Live" in request.headers else _choices(asked, operator)),
@@ -118,14 +103,12 @@ def runs(request: HttpRequest, operator: Operator) -> HttpResponse:
 
 
 def _choices(asked: Asked, operator: Operator) -> dict[str, list[Choice]]:
-    def choices(name: str, values: dict[str, str]) -> list[Choice]:
-        return [Choice(value, title, asked.typed[name] == value) for value, title in values.items()]
-
+    chosen = asked.typed
     return {
-        "projects": choices("project", {name: name for name in operator.projects.values()}),
-        "looms": choices("loom", {name: name for name in known_names()}),
-        "statuses": choices("status", {OPEN_RUNS: "not ended", **{s.value: s.value for s in RunStatus}}),
-        "sources": choices("source", {s.value: s.value for s in Source}),
-        "ages": choices("age", {value: title for value, (title, _, _) in AGES.items()}),
-        "errors": choices("error", {code.value: code.value for code in RunErrorCode}),
+        "projects": choices_named(chosen["project"], operator.projects.values()),
+        "looms": choices_named(chosen["loom"], known_names()),
+        "statuses": choices(chosen["status"], {OPEN_RUNS: "not ended", **{s.value: s.value for s in RunStatus}}),
+        "sources": choices_named(chosen["source"], Source),
+        "ages": choices(chosen["age"], {value: title for value, (title, _, _) in AGES.items()}),
+        "errors": choices_named(chosen["error"], RunErrorCode),
     }

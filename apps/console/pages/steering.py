@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 
 from apps.console import asking
 from apps.console.operations import number_in, submit
-from apps.console.page import lacking, page
+from apps.console.page import page, require
 from apps.console.pages.asked import answer_in_words
 from apps.console.pages.run import Refused, show
 from apps.console.permissions import Operator, Permission
@@ -116,7 +115,7 @@ def steer(request: HttpRequest, operator: Operator, run_id: uuid.UUID, verb: str
     """Do it and go back to the Run; what is refused is told on its page, with what had been filled in."""
     detail = run_detail(project_ids=list(operator.projects), run_id=run_id)
     asked = VERBS[verb]
-    _require(operator, asked.permission, detail)
+    require(operator, asked.permission, detail.project_id)
     try:
         arguments = asked.arguments(request.POST, detail)
         result = submit(asked.endpoint, operator, detail.project_id, request.POST, runId=str(run_id), **arguments)
@@ -134,7 +133,7 @@ def steer(request: HttpRequest, operator: Operator, run_id: uuid.UUID, verb: str
 def export(request: HttpRequest, operator: Operator, run_id: uuid.UUID) -> HttpResponse:
     """Mirror the newest Run of the trace into its own Project; the same content again is the same Mirror (M3)."""
     detail = run_detail(project_ids=list(operator.projects), run_id=run_id)
-    _require(operator, Permission.EXPORT, detail)
+    require(operator, Permission.EXPORT, detail.project_id)
     arguments = {"traceId": detail.view.trace_id, "targetProject": detail.view.project}
     try:
         made: MirrorExported = EXPORT.call(operator.caller(detail.project_id), arguments)
@@ -142,11 +141,6 @@ def export(request: HttpRequest, operator: Operator, run_id: uuid.UUID) -> HttpR
         return show(request, operator, detail, Refused(error.message, {}))
     messages.success(request, f"Mirror {made.mirror.mirror_id} holds the trace up to boundary {made.mirror.boundary}.")
     return HttpResponseRedirect(f"{reverse('admin:console_run', args=[run_id])}?tab=mirrors#tabs")
-
-
-def _require(operator: Operator, permission: Permission, detail: RunDetail) -> None:
-    if not operator.may(permission, detail.project_id):
-        raise PermissionDenied(lacking(permission, detail.view.project))
 
 
 def _refused(error: LoomError, form: QueryDict, run_id: uuid.UUID) -> Refused:
