@@ -79,7 +79,6 @@ class Agents(RuleBasedStateMachine):
     """One agent; a worker that takes it, sends, reports, is lost or ends; clients that cancel; restarts."""
 
     service: Service
-    monkeypatch: pytest.MonkeyPatch
 
     @initialize()
     def start(self) -> None:
@@ -166,10 +165,8 @@ class Agents(RuleBasedStateMachine):
 
 
 @pytest.mark.rule("B9", "B3")
-def test_whatever_happens_an_agent_is_honest_and_counted_once(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Agents.service, Agents.monkeypatch = service, monkeypatch
+def test_whatever_happens_an_agent_is_honest_and_counted_once(service: Service) -> None:
+    Agents.service = service
     run_state_machine_as_test(
         Agents,
         settings=settings(

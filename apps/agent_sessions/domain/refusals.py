@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apps.core.errors import ErrorCode, Issue, LoomError
+from apps.core.errors import ErrorCode, LoomError
 
 
 class Reason(enum.StrEnum):
     """Why a call was refused; a closed list."""
 
     MALFORMED_REQUEST = "malformed_request"
-    UNKNOWN_MODEL = "unknown_model"
-    UNKNOWN_AGENT = "unknown_agent"
     UNKNOWN_SESSION = "unknown_session"
     PROVIDER_KEY_MISSING = "provider_key_missing"
     MODEL_FAILED = "model_failed"
@@ -68,10 +65,8 @@ class Refusal(LoomError):
         message: str,
         *,
         recovery: Recovery | None = None,
-        contract: str | None = None,
-        issues: Sequence[Issue] = (),
         retry_after: int | None = None,
     ) -> None:
-        super().__init__(code, message, contract=contract, issues=issues, retry_after=retry_after)
+        super().__init__(code, message, retry_after=retry_after)
         self.reason = reason
         self.recovery = recovery

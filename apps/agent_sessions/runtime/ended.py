@@ -36,16 +36,6 @@ class Usage:
             self.tool_calls + tool_calls,
         )
 
-    def to_wire(self) -> dict[str, int]:
-        """``{requests, input_tokens, output_tokens, total_tokens, tool_calls}`` (B3)."""
-        return {
-            "requests": self.requests,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "total_tokens": self.total_tokens,
-            "tool_calls": self.tool_calls,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:

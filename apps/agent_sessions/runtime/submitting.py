@@ -37,10 +37,6 @@ class Submission:
         """What was handed in."""
         return arguments.get(_MEMBER) if self.wrapped else arguments
 
-    def is_object(self) -> bool:
-        """Whether a bare JSON object may be taken for the output."""
-        return not self.wrapped
-
 
 def submission_for(schema: dict[str, Any], *, taken: Collection[str]) -> Submission:
     """The Tool for an output schema; its name is none of ``taken``."""

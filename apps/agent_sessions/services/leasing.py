@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.db import transaction
@@ -40,7 +40,6 @@ class Leased:
     agent: str
     release_digest: str
     program: Program
-    program_digest: str
     input: Any
 
 
@@ -85,7 +84,6 @@ def take_lease(*, owner: str, instance_id: uuid.UUID, now: dt.datetime) -> Lease
             agent=row.agent,
             release_digest=row.release_digest,
             program=program_from(row.program),
-            program_digest=row.program_digest,
             input=row.input,
         )
 
@@ -127,12 +125,7 @@ def note_request(leased: Leased, *, usage: Usage, now: dt.datetime) -> bool:
 def note_usage(leased: Leased, usage: Usage) -> None:
     """Store what was used so far, in place of what was stored before: nothing is added twice (B3)."""
     with transaction.atomic():
-        held(leased).update(
-            requests=usage.requests,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            tool_calls=usage.tool_calls,
-        )
+        held(leased).update(**asdict(usage))
 
 
 def renew_leases(owners: Collection[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from dataclasses import asdict
 
 from django.db.models import F
 
@@ -16,13 +17,7 @@ def count_usage(*, project_id: uuid.UUID, model: str, usage: Usage, now: dt.date
     """Add ``usage`` to the day's; part of the transaction in which what used it ends."""
     day = now.astimezone(dt.UTC).date()
     rows = ModelUsage.objects.filter(day=day, project_id=project_id, model=model)
-    added = {
-        "sessions": F("sessions") + sessions,
-        "requests": F("requests") + usage.requests,
-        "input_tokens": F("input_tokens") + usage.input_tokens,
-        "output_tokens": F("output_tokens") + usage.output_tokens,
-        "tool_calls": F("tool_calls") + usage.tool_calls,
-    }
+    added = {name: F(name) + number for name, number in {"sessions": sessions, **asdict(usage)}.items()}
     if not rows.update(**added):
         row = ModelUsage(id=new_id(), project_id=project_id, model=model, day=day)
         ModelUsage.objects.bulk_create([row], ignore_conflicts=True)

@@ -76,24 +76,20 @@ def _carry_out(leased: Leased) -> None:
     except DATABASE_TROUBLE:
         raise
     except LoomError as error:
-        ended = _failed(error.code.value.lower(), "not_started", error.message, watch.usage)
+        ended = Failed(error.code.value.lower(), "not_started", error.message, watch.usage)
     except (ScriptInvalid, StateFailed) as error:
-        ended = _failed("agent_failed", "not_started", str(error), watch.usage)
+        ended = Failed("agent_failed", "not_started", str(error), watch.usage)
     except Exception:
         incident = new_id()
         logger.exception("incident %s in agent session %s", incident, leased.session_id)
         message = f"The service failed at this agent; its operator finds the reason under incident {incident}."
-        ended = _failed("internal", "incident", message, watch.usage)
+        ended = Failed("internal", "incident", message, watch.usage)
     if watch.lost:
         # Not known to be ours any more, or not to be stored: the sweep says what is true.
         raise watch.lost
     if watch.revoked:
-        ended = _failed("forbidden", "credential_revoked", REVOKED, ended.usage)
+        ended = Failed("forbidden", "credential_revoked", REVOKED, ended.usage)
     _land_surely(leased, ended)
-
-
-def _failed(code: str, why: str, message: str, usage: Usage) -> Failed:
-    return Failed(code, why, message, usage)
 
 
 @dataclass
@@ -142,7 +138,7 @@ def _reason(leased: Leased, watch: _Watch) -> Ended:
     catalogue = known_models()
     model = catalogue.find(leased.model)
     if model is None:
-        return _failed("unavailable", "unknown_model", f"Model {leased.model} is not there any more.", Usage())
+        return Failed("unavailable", "unknown_model", f"Model {leased.model} is not there any more.", Usage())
     script, check, functions = None, None, own_functions(leased.project_id)
     if leased.release_digest:
         agent = _agent_of(leased)
