@@ -67,13 +67,16 @@ def decide_artifact(
 
 
 def decide_record(*, digest: str, placed: bool, known_digest: str | None) -> Decision:
-    """A Record; they never change, so another one of the same id is in the way."""
-    if known_digest is None:
-        return Decision(Action.CREATE)
+    """A Record; they never change, so another one of the same id is in the way.
+
+    ``placed``: this Mirror once put it into the Project.
+    """
     if known_digest == digest:
         return Decision(Action.UNCHANGED)
     if placed:
         return Decision(Action.UNCHANGED, "this Mirror put it here before")
+    if known_digest is None:
+        return Decision(Action.CREATE)
     return Decision(Action.CONFLICT, "there is a Record of this id with other data")
 
 

@@ -42,7 +42,14 @@ def test_an_artifact(removed: bool, placed: bool, here: Standing | None, elsewhe
 @pytest.mark.rule("M5")
 @pytest.mark.parametrize(
     ("placed", "known", "action"),
-    [(False, None, "create"), (False, "d", "unchanged"), (False, "x", "conflict"), (True, "d", "unchanged")],
+    [
+        (False, None, "create"),
+        (False, "d", "unchanged"),
+        (False, "x", "conflict"),
+        (True, None, "unchanged"),
+        (True, "d", "unchanged"),
+        (True, "x", "unchanged"),
+    ],
 )
 def test_a_record(placed: bool, known: str | None, action: str) -> None:
     assert decide_record(digest="d", placed=placed, known_digest=known).action == action
