@@ -20,7 +20,7 @@ from apps.mirrors.selectors.traces import subject_of, trace_lines
 from apps.mirrors.services.keeping import Taken, keep_mirror, taken
 from apps.runs.domain.boundaries import HeldBoundary
 from apps.runs.selectors.boundaries import held_boundary
-from apps.runs.selectors.mirroring import latest_boundary, newest_run
+from apps.runs.selectors.mirroring import newest_run
 
 
 def find_boundary(
@@ -33,10 +33,7 @@ def find_boundary(
     newest = newest_run(project_id=project_id, trace_id=uuid.UUID(trace_id))
     if newest is None:
         raise LoomError(ErrorCode.NOT_FOUND, f"No trace {trace_id} in this Project.")
-    if run_id is None:
-        return held_boundary(newest.run_id, newest.boundary if boundary is None else boundary, project_id=project_id)
-    at = latest_boundary(project_id=project_id, run_id=uuid.UUID(run_id)) if boundary is None else boundary
-    held = held_boundary(uuid.UUID(run_id), at, project_id=project_id)
+    held = held_boundary(uuid.UUID(run_id) if run_id else newest, boundary, project_id=project_id)
     if str(held.trace_id) != trace_id:
         raise LoomError(ErrorCode.NOT_FOUND, f"No Run {run_id} of trace {trace_id} in this Project.")
     return held

@@ -15,8 +15,8 @@ from apps.runs.models import Run, StartingBoundary, State, StepAttempt
 from apps.runs.selectors.dependencies import as_last_seen, began_with, touched_by
 
 
-def held_boundary(run_id: uuid.UUID, boundary: int, *, project_id: uuid.UUID | None = None) -> HeldBoundary:
-    """What stands at ``boundary`` of a Run, of ``project_id`` if it is given.
+def held_boundary(run_id: uuid.UUID, boundary: int | None, *, project_id: uuid.UUID | None = None) -> HeldBoundary:
+    """What stands at ``boundary`` of a Run, or at its latest one, of ``project_id`` if it is given.
 
     ``NOT_FOUND`` for an unknown Run; ``CONFLICT`` for a boundary that it does not hold: not come to yet, or
     one that only the Run had which it was restored or forked from.
@@ -24,6 +24,8 @@ def held_boundary(run_id: uuid.UUID, boundary: int, *, project_id: uuid.UUID | N
     run = _run_with_start(run_id, project_id)
     start = _start_of(run)
     first = 0 if start is None else start.boundary
+    if boundary is None:
+        boundary = run.boundary
     _require_held(run, first, boundary)
     if boundary == first:
         return _at_the_beginning(run, start)

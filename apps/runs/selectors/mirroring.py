@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Q
 
 from apps.core import clock, json_text
-from apps.core.errors import not_found
 from apps.runs.domain.statuses import OPEN
 from apps.runs.models import Action, KeptArtifact, Run, State, StepAttempt
 
@@ -21,26 +19,10 @@ from apps.runs.models import Action, KeptArtifact, Run, State, StepAttempt
 ROWS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class NewestRun:
-    """The Run of a trace that began last, and the boundary that it came to."""
-
-    run_id: uuid.UUID
-    boundary: int
-
-
-def newest_run(*, project_id: uuid.UUID, trace_id: uuid.UUID) -> NewestRun | None:
-    """The newest Run of the trace in the Project."""
+def newest_run(*, project_id: uuid.UUID, trace_id: uuid.UUID) -> uuid.UUID | None:
+    """The Run of the trace that began last in the Project."""
     rows = Run.objects.filter(project_id=project_id, trace_id=trace_id).order_by("-id")
-    return next((NewestRun(*row) for row in rows.values_list("id", "boundary")[:1]), None)
-
-
-def latest_boundary(*, project_id: uuid.UUID, run_id: uuid.UUID) -> int:
-    """The boundary that a Run came to; ``NOT_FOUND`` for an unknown one and another Project's alike."""
-    found = Run.objects.filter(project_id=project_id, pk=run_id).values_list("boundary", flat=True).first()
-    if found is None:
-        raise not_found("Run", str(run_id))
-    return found
+    return rows.values_list("id", flat=True).first()
 
 
 def run_members(run_id: uuid.UUID) -> dict[str, Any]:
