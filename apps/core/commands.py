@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shlex
+from pathlib import Path
 from typing import IO, Any, cast
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError, ProgrammingError
 from rich.console import Console
 
+from apps.core import conf
 from apps.core.errors import LoomError
 
 #: How wide a result that goes to a file may get.
@@ -61,6 +64,12 @@ class ServiceCommand(LoomsvcCommand):
     def print_json(self, body: Any) -> None:
         """The result for a script."""
         self.stdout.write(json.dumps(body, ensure_ascii=False, indent=2))
+
+
+def data_option() -> str:
+    """What a command needs to reach the same service again: nothing, or the folder that was chosen."""
+    folder = conf.settings().data_dir
+    return "" if folder == Path(".loomsvc").absolute() else f" --data {shlex.quote(str(folder))}"
 
 
 def one_line(error: LoomError) -> str:

@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from apps.core import conf, json_text
-from apps.core.commands import LoomsvcCommand
+from apps.core.commands import LoomsvcCommand, data_option
 from apps.core.endpoints import Endpoint, all_endpoints
 from apps.core.errors import ErrorCode, LoomError
 from apps.mcp import terminal
@@ -137,7 +137,7 @@ class ClientCommand(LoomsvcCommand):
         identity = f"{self.unsettled[OPERATION_ID]} --service-instance-id {self.unsettled[INSTANCE_ID]}"
         return (
             "Whether it was applied is not known; ask before you send it again:\n"
-            f"loomsvc get_operation {identity}{terminal.data_option()}"
+            f"loomsvc get_operation {identity}{data_option()}"
         )
 
     def _refused(self, error: LoomError) -> int:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import shlex
 import sys
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import IO, Any
 
 from rich.console import Console, Group, RenderableType
@@ -20,7 +18,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from apps.core import conf
+from apps.core.commands import data_option
 from apps.core.errors import LoomError
 
 #: Where output is no terminal there is no width to fit into; ids and addresses stay whole.
@@ -137,12 +135,6 @@ def commands(*lines: str) -> RenderableType:
     """Commands to go on with, each on a line of its own that can be copied."""
     chosen = data_option()
     return Group(*(Text("  " + plain(line) + chosen, style="bold", overflow="fold", no_wrap=False) for line in lines))
-
-
-def data_option() -> str:
-    """What a command needs to reach the same service again: nothing, or the folder that was chosen."""
-    folder = conf.settings().data_dir
-    return "" if folder == Path(".loomsvc").absolute() else f" --data {shlex.quote(str(folder))}"
 
 
 def refusal(error: LoomError, next_step: str | None = None) -> RenderableType:

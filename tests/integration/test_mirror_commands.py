@@ -7,6 +7,7 @@ import errno
 import io
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from apps.access.models import Credential
 from apps.access.selectors.projects import project_named
 from apps.access.services.projects import create_project
 from apps.core import clock
+from apps.ledger.models import ServiceInstance
 from apps.mirrors import storage
 from apps.mirrors.models import Mirror
 from apps.runs.models import Run
@@ -122,6 +124,23 @@ def test_a_conflict_is_shown_and_ends_with_1(service: Service, run: dict[str, An
     assert "conflict" in shown and "another trace" in shown and "Nothing was done" in shown
     assert said("mirror_restore", mirror["mirrorId"], "--project", "target", "--dry-run", code=1)
     assert "is paused" in said("mirror_restore", mirror["mirrorId"], "--project", "target", "--scope", "run")
+
+
+@pytest.mark.rule("M5")
+def test_a_restored_run_is_told_with_the_very_command_that_goes_on(service: Service, run: dict[str, Any]) -> None:
+    mirror = export(service, run)
+    restoring = ("mirror_restore", mirror["mirrorId"], "--project", "target")
+    target = Service(caller_in(project_named("target")), service.instance_id)
+    shown = said(*restoring)
+    given = re.search(r"go on with `loomsvc resume_run (\S+) --expected-revision (\d+)( --data \S+)?`", shown)
+    assert given is not None and given[3], shown
+    resumed = target.operate("resume_run", runId=given[1], expectedRevision=int(given[2]))
+    assert resumed["receipt"]["status"] == "accepted"
+    target.work()
+    assert target.run(given[1])["status"] == "waiting"
+    assert f"Run {given[1]} is waiting" in said(*restoring)
+    ServiceInstance.objects.update(current=None)
+    assert f"Start the service; then `loomsvc get_run {given[1]}" in said(*restoring)
 
 
 @pytest.mark.rule("M7")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+import uuid
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
@@ -11,6 +12,7 @@ from rich.text import Text
 from apps.access.selectors.projects import all_projects
 from apps.core import clock
 from apps.core.caller import Caller
+from apps.core.commands import data_option
 from apps.core.errors import LoomError
 from apps.mirrors.commands import (
     MirrorCommand,
@@ -32,6 +34,7 @@ from apps.mirrors.services.keeping import (
 )
 from apps.mirrors.services.planning import Target, has_conflict
 from apps.mirrors.services.restoring import Restored, restore_mirror
+from apps.runs.contracts import RunView
 from apps.runs.selectors.runs import get_run
 
 _STYLES = {"conflict": "bold red", "create": "green", "replace": "yellow"}
@@ -80,11 +83,11 @@ class Command(MirrorCommand):
         if as_json:
             self.print_json(_body(caller, target, done))
         else:
-            self._print(done, dry_run=options["dry_run"])
+            self._print(done, _view(caller, done), dry_run=options["dry_run"])
         if has_conflict(done.plan):
             sys.exit(1)
 
-    def _print(self, done: Restored, *, dry_run: bool) -> None:
+    def _print(self, done: Restored, run: RunView | None, *, dry_run: bool) -> None:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for heading in ("ACTION", "KIND", "ID", "WHY"):
             table.add_column(heading, no_wrap=heading != "WHY")
@@ -98,12 +101,29 @@ class Command(MirrorCommand):
         elif not done.applied:
             self.console.print("[red]Nothing was done: something is in the way.[/]")
         elif done.run_id is not None:
-            self.console.print(f"Run {done.run_id} is paused; go on with `loomsvc resume_run {done.run_id}`.")
+            self.console.print(_next_step(done.run_id, run))
 
 
 def _row(entry: PlanEntry) -> tuple[Text, Text, Text, Text]:
     action = Text(entry.action, style=_STYLES.get(entry.action, ""))
     return action, Text(entry.kind), Text(entry.id), Text(entry.reason or "")
+
+
+def _next_step(run_id: uuid.UUID, run: RunView | None) -> str:
+    if run is None:
+        look = f"loomsvc get_run {run_id}{data_option()}"
+        return f"Run {run_id} is there, paused. Start the service; then `{look}` says how to go on."
+    if run.status != "paused":
+        return f"Run {run_id} is {run.status}: it went on since it was restored."
+    resume = f"loomsvc resume_run {run_id} --expected-revision {run.revision}{data_option()}"
+    return f"Run {run_id} is paused; go on with `{resume}`."
+
+
+def _view(caller: Caller, done: Restored) -> RunView | None:
+    """The restored Run; before the first start of a service, none has a view."""
+    with suppress(LoomError):
+        return get_run(project_id=caller.project_id, run_id=str(done.run_id)) if done.run_id is not None else None
+    return None
 
 
 def _body(caller: Caller, target: Target, done: Restored) -> dict[str, Any]:
@@ -114,7 +134,7 @@ def _body(caller: Caller, target: Target, done: Restored) -> dict[str, Any]:
     }
     if done.run_id is not None:
         body["runId"] = str(done.run_id)
-        # Before the first start of a service, no Run has a view.
-        with suppress(LoomError):
-            body["run"] = get_run(project_id=caller.project_id, run_id=str(done.run_id)).to_wire()
+        run = _view(caller, done)
+        if run is not None:
+            body["run"] = run.to_wire()
     return body
