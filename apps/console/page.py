@@ -107,11 +107,12 @@ def render(
     """A page in the console's frame; ``context`` has at least its ``title``.
 
     ``live`` is the template of the part that follows along: an element ``<div id="live" data-live="on">``
-    (``off`` once nothing will change any more), which the page's template includes.
+    (``off`` once nothing will change any more), which the page's template includes.  News are that part alone,
+    without the frame and what the frame needs to know.
     """
-    whole = {**admin.site.each_context(request), **context}
     if not live or "X-Live" not in request.headers:
+        whole = {**admin.site.each_context(request), **context}
         return TemplateResponse(request, template, whole, status=status).render()
-    part = TemplateResponse(request, live, whole, status=status).render()
+    part = TemplateResponse(request, live, context, status=status).render()
     part["ETag"] = f'"{hashlib.sha256(_FRESH.sub(b"", part.content)).hexdigest()[:32]}"'
     return get_conditional_response(request, etag=part["ETag"], response=part) or part

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import html
+import re
 import time
 import uuid
 from pathlib import Path
@@ -81,7 +83,7 @@ def test_a_loom_of_500_steps_is_shown_in_part_and_says_so(service: Any, loom_pat
         stages.append(f"    on: {{next: {f't{stage + 1}' if stage < 9 else 'end'}}}")
     (folder / "loom.yaml").write_text("\n".join(stages))
     (folder / "steps.py").write_text("def go(step):\n    return 'next'\n")
-    service.start("wide")
+    run_id = service.start("wide")
     client = signed_in(root())
     client.get(f"{BASE}/looms/wide/")
     began = time.perf_counter()
@@ -89,6 +91,13 @@ def test_a_loom_of_500_steps_is_shown_in_part_and_says_so(service: Any, loom_pat
     assert time.perf_counter() - began < USABLE
     assert "50 of 500 Steps are drawn, those nearest to t4/s0; the table has all of them." in shown
     assert shown.count("<td>code steps:go</td>") == 500
+    # The Stage that somebody unfolded in a Run's graph stays so when its page follows along.
+    run = text_of(client.get(f"{BASE}/runs/{run_id}/?tab=events&focus=t4"))  # type: ignore[arg-type]
+    source = re.search(r'id="live" data-live="on" data-src="([^"]+)"', run)
+    assert source
+    news = text_of(client.get(html.unescape(source[1]), headers={"X-Live": "live"}))  # type: ignore[arg-type]
+    assert "those nearest to t4/s0" in news
+    assert 'id="tab-events"' in news
 
 
 @pytest.mark.rule("FR-I3")

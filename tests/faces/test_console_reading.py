@@ -107,12 +107,10 @@ def test_a_nonce_serves_one_answer(service: Any) -> None:
     assert found[0] != found[1]
 
 
-def statements(client: Client, address: str) -> int:
-    client.get(address)
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
-        assert client.get(address).status_code == 200
+def statements(client: Client, address: str, **headers: str) -> int:
+    client.get(address, headers=headers)
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(address, headers=headers).status_code == 200
     for query in queries:
         assert "COUNT(" not in query["sql"], query["sql"]
         assert "OFFSET" not in query["sql"], query["sql"]
@@ -173,6 +171,14 @@ def test_a_live_part_is_sent_again_only_when_it_is_another_one(service: Any, mon
     over = client.get(page(run_id), headers={"X-Live": "live", "If-None-Match": part.headers["ETag"]})
     assert over.status_code == 200
     assert text_of(over).startswith('<div id="live" data-live="off"')  # type: ignore[arg-type]
+
+
+@pytest.mark.rule("P9")
+def test_news_do_not_read_what_only_the_frame_of_a_page_shows(service: Any) -> None:
+    client = signed_in(root())
+    run_id = service.finish(do=[{"ending": "ask"}])["runId"]
+    for address in ("/admin/", "/admin/console/runs/", "/admin/console/health/", page(run_id)):
+        assert statements(client, address, **{"X-Live": "live"}) < statements(client, address), address
 
 
 @pytest.mark.rule("FR-I7")

@@ -15,6 +15,7 @@ from django.urls import reverse
 from apps.agents.selectors.watching import calls_of_run
 from apps.console.page import page, render
 from apps.console.pages.asked import answer_in_words, asked_form, draft, held_forms
+from apps.console.pages.choosing import typed
 from apps.console.permissions import Operator, Permission
 from apps.console.pictures.graph import draw_graph
 from apps.console.pictures.timeline import draw_timeline
@@ -130,11 +131,12 @@ def _may(operator: Operator, project_id: uuid.UUID) -> dict[str, bool]:
 
 def _pictures(request: HttpRequest, operator: Operator, detail: RunDetail) -> dict[str, Any]:
     """The graph, or why there is none, and the timeline: of a long Run not anew at every look."""
-    address = f"{reverse('admin:console_run', args=[detail.view.run_id])}?focus="
+    address = reverse("admin:console_run", args=[detail.view.run_id])
+    focus = typed(request.GET, "focus")
     try:
         graph = picture_of(run_id=_id(detail))
         drawn: dict[str, Any] = {
-            "graph": draw_graph(graph.graph, graph.marks, focus=request.GET.get("focus"), unfold=address)
+            "graph": draw_graph(graph.graph, graph.marks, focus=focus or None, unfold=f"{address}?focus=")
         }
     except LoomError as unavailable:
         drawn = {"no_graph": unavailable.message}
@@ -143,7 +145,7 @@ def _pictures(request: HttpRequest, operator: Operator, detail: RunDetail) -> di
         timeline = timeline_of(run_id=_id(detail), project_ids=list(operator.projects), now=_drawn_at(detail))
         # Read after the Run: what is said of it beside the badge is what the badge says.
         drawn["timeline"] = draw_timeline(replace(timeline, status=RunStatus(detail.view.status)))
-    return {**drawn, "is_long": is_long and detail.view.status not in ENDED}
+    return {**drawn, "focus": focus, "is_long": is_long and detail.view.status not in ENDED}
 
 
 def _drawn_at(detail: RunDetail) -> dt.datetime:
