@@ -47,7 +47,7 @@ def navigation(request: HttpRequest) -> list[dict[str, object]]:
     """The entries that this person may open; ``here`` marks the one that the present page belongs to."""
     if not request.user.is_authenticated:
         return []
-    operator = operator_of(request.user)
+    operator = operator_of(request)
     found = []
     for entry in ENTRIES:
         if not (_sees_rows(request.user) if entry.permission is None else operator.may(entry.permission)):

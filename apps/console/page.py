@@ -60,7 +60,7 @@ def page(
                 return HttpResponseRedirect(reverse(otherwise, kwargs=place))
             if request.method not in methods:
                 return HttpResponseNotAllowed(methods)
-            operator = operator_of(request.user)
+            operator = operator_of(request)
             try:
                 if not operator.may(permission):
                     raise PermissionDenied(lacking(permission))

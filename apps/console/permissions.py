@@ -12,7 +12,8 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.auth.models import User
+from django.http import HttpRequest
 
 from apps.access.domain.entries import CONSOLE_ENTRY
 from apps.access.selectors.projects import project_names
@@ -84,11 +85,17 @@ class Operator:
         )
 
 
-def operator_of(user: User | AnonymousUser) -> Operator:
-    """The operator behind a signed-in account, read anew at each request."""
+def operator_of(request: HttpRequest) -> Operator:
+    """The operator behind a signed-in account, read once at each request."""
+    found: Operator | None = getattr(request, "operator", None)
+    if found is None:
+        found = Operator("", False) if request.user.is_anonymous else _read(request.user)
+        request.operator = found  # type: ignore[attr-defined]
+    return found
+
+
+def _read(user: User) -> Operator:
     names = project_names()
-    if user.is_anonymous:
-        return Operator("", False)
     if user.is_superuser:
         return Operator(user.get_username(), True, {project.id: project.name for project in names})
     everywhere = frozenset(

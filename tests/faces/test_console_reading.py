@@ -181,6 +181,16 @@ def test_news_do_not_read_what_only_the_frame_of_a_page_shows(service: Any) -> N
         assert statements(client, address, **{"X-Live": "live"}) < statements(client, address), address
 
 
+@pytest.mark.rule("K14", "P9")
+def test_what_an_operator_may_is_read_once_for_a_page_and_its_frame(service: Any) -> None:
+    client = signed_in(operator("ada", "see_project"))
+    client.get("/admin/console/rows/")
+    with CaptureQueriesContext(connection) as queries:
+        client.get("/admin/console/rows/")
+    asked = [re.findall(r'FROM "(\w+)"', query["sql"])[0] for query in queries]
+    assert (asked.count("access_project"), asked.count("console_projectrole")) == (1, 1), asked
+
+
 @pytest.mark.rule("FR-I7")
 def test_the_raw_lists_keep_their_buttons_under_our_frame(service: Any) -> None:
     """Django's own pages are extended, not copied: what an upgrade brings is there."""
