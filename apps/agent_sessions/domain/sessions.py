@@ -53,8 +53,14 @@ def decide_cancel(state: State) -> OnCancel:
     return OnCancel.REQUEST if state is State.RUNNING else OnCancel.NOTHING
 
 
-def decide_landing(ended: State, *, cancel_requested: bool) -> State:
-    """How a session ends whose reasoning came to ``ended``: a cancel that was accepted lets nothing succeed."""
-    if ended is State.SUCCEEDED and cancel_requested:
+def decide_landing(ended: State, *, cancel_requested: bool) -> State | None:
+    """How a session ends whose reasoning came to ``ended``: a cancel that was accepted lets nothing succeed.
+
+    ``None``: it was stopped though nobody cancelled it, for a reason of the service's, and ends as if its worker had
+    been lost.
+    """
+    if ended is State.FAILED:
+        return State.FAILED
+    if cancel_requested:
         return State.CANCELLED
-    return ended
+    return None if ended is State.CANCELLED else ended

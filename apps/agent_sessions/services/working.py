@@ -11,7 +11,7 @@ from typing import Any
 from django.db import close_old_connections, connection, transaction
 
 from apps.agent_sessions.domain.sessions import State, decide_landing
-from apps.agent_sessions.runtime.ended import Cancelled, Ended, Failed, Limits, Usage
+from apps.agent_sessions.runtime.ended import Cancelled, Ended, Failed, Limits, Succeeded, Usage
 from apps.agent_sessions.runtime.reasoning import reason
 from apps.agent_sessions.runtime.scripts import ScriptInvalid, shipped_script
 from apps.agent_sessions.services.bell import ring
@@ -40,6 +40,9 @@ from apps.runs.services import worker
 from apps.runs.services.leasing import InstanceEnded
 
 logger = logging.getLogger("loomsvc.agent_sessions")
+
+#: What reasoning came to, as a session's state.
+_STATES = {Succeeded: State.SUCCEEDED, Failed: State.FAILED, Cancelled: State.CANCELLED}
 
 
 def work() -> None:
@@ -188,18 +191,14 @@ def _land(leased: Leased, ended: Ended) -> None:
         row.input_tokens = ended.usage.input_tokens
         row.output_tokens = ended.usage.output_tokens
         row.tool_calls = ended.usage.tool_calls
-        cancel_requested = row.cancel_requested_at is not None
+        state = decide_landing(_STATES[type(ended)], cancel_requested=row.cancel_requested_at is not None)
         if isinstance(ended, Failed):
             recovery = _recovery(leased, ended.recovery)
             fail(row, code=ended.code, reason=ended.reason, message=ended.message, now=now, recovery=recovery)
-        elif isinstance(ended, Cancelled) and not cancel_requested:
-            # Stopped for a reason of the service's: it ends as if its worker had been lost.
+        elif state is None:
             lose(row, now=now)
-        elif isinstance(ended, Cancelled):
-            end(row, State.CANCELLED, now=now)
         else:
-            state = decide_landing(State.SUCCEEDED, cancel_requested=cancel_requested)
-            end(row, state, now=now, output=ended.output)
+            end(row, state, now=now, output=ended.output if isinstance(ended, Succeeded) else None)
         reach(Failpoint.BEFORE_COMMIT)
 
 

@@ -67,11 +67,13 @@ def test_a_cancel_ends_what_is_queued_and_asks_what_runs(state: State, expected:
         (State.SUCCEEDED, True, State.CANCELLED),
         (State.FAILED, False, State.FAILED),
         (State.FAILED, True, State.FAILED),
-        (State.CANCELLED, False, State.CANCELLED),
+        (State.CANCELLED, False, None),
         (State.CANCELLED, True, State.CANCELLED),
     ],
 )
-def test_nothing_succeeds_after_an_accepted_cancel(ended: State, cancel_requested: bool, expected: State) -> None:
+def test_nothing_succeeds_after_an_accepted_cancel_and_nothing_is_cancelled_without_one(
+    ended: State, cancel_requested: bool, expected: State | None
+) -> None:
     assert decide_landing(ended, cancel_requested=cancel_requested) is expected
 
 
