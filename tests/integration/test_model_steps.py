@@ -254,6 +254,24 @@ def test_an_asynchronous_tool_may_ask_whether_it_is_cancelled_wherever_it_runs(
     assert (told[1], told[3]) == ("2", "2")
 
 
+@pytest.mark.rule("B2", "B6", "B8")
+@pytest.mark.parametrize("script", [b"agents: [", b"\xff"])
+def test_a_script_for_the_offline_model_that_cannot_be_read_is_in_no_other_models_way(
+    service: Service, counting: None, provider: Provider, loom_paths: Path, script: bytes
+) -> None:
+    give_key(service)
+    (loom_paths / "counting" / "offline.yaml").write_bytes(script)
+    provider.answers = [hands_in({"outcome": "done"})]
+    assert service.finish("counting")["status"] == "completed"
+    agent = Client(service)
+    agent.start(agent="counting/counter", model="loop/test-model", input={})
+    agent.work()
+    assert agent.status()["state"] == "succeeded"
+    agent.start(agent="counting/counter", model="offline", input={})
+    agent.work()
+    assert (agent.status()["state"], "offline.yaml" in agent.status()["error"]["message"]) == ("failed", True)
+
+
 class Replaced(BaseException):
     """In place of the end of a process."""
 

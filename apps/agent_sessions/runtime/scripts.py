@@ -90,13 +90,18 @@ def read_script_file(path: Path) -> Mapping[str, Script]:
     return read_scripts(text, path.name)
 
 
-def shipped_script(loom: LoadedLoom, agent_id: str) -> Script | None:
-    """What the Loom's own ``offline.yaml`` plays as one of its agents.  Raises :class:`ScriptInvalid`."""
+def script_of(loom: LoadedLoom, agent_id: str, *, given: Mapping[str, Script]) -> Script | None:
+    """What plays a Loom's agent: an operator's script of those ``given``, else the Loom's own in ``offline.yaml``.
+
+    Raises :class:`ScriptInvalid`.
+    """
+    if script := given.get(f"{loom.name}/{agent_id}"):
+        return script
     # Not importlib.resources: a Loom's folder is a package without a loader, which it cannot read.
     file = Path(next(iter(importlib.import_module(loom.package).__path__))) / SCRIPT_FILE
     if not file.is_file():
         return None
-    return read_scripts(file.read_text(encoding="utf-8"), SCRIPT_FILE).get(agent_id)
+    return read_script_file(file).get(agent_id)
 
 
 def filled(value: Any, outputs: Mapping[str, Any]) -> Any:

@@ -24,12 +24,13 @@ from apps.agent_sessions.runtime.ended import (
     ToolRefused,
     Usage,
 )
-from apps.agent_sessions.runtime.models import Catalogue, Model, ModelsInvalid, catalogue
+from apps.agent_sessions.runtime.models import Model, ModelsInvalid, catalogue
 from apps.agent_sessions.runtime.reasoning import reason
-from apps.agent_sessions.runtime.scripts import ScriptInvalid, shipped_script
+from apps.agent_sessions.runtime.scripts import ScriptInvalid
 from apps.agent_sessions.runtime.tasks import file_tool_id, program_of, read_skill_file
 from apps.agent_sessions.services.model_choices import choice_gone, model_choices, resolved_for, resolved_models
-from apps.agent_sessions.services.provider_keys import find_provider_key, keyed_providers
+from apps.agent_sessions.services.models import access_to
+from apps.agent_sessions.services.provider_keys import keyed_providers
 from apps.agent_sessions.services.usage import count_usage
 from apps.core import clock, conf
 from apps.core.database import surely
@@ -92,17 +93,6 @@ def _key_missing(model: Model) -> str:
     )
 
 
-def _access_to(model: Model, found: Catalogue, leased: Leased, agent_id: str) -> Access:
-    """How the Step's model is reached.  ``UNAVAILABLE`` when it cannot be."""
-    key = None
-    if model.needs_key:
-        key = find_provider_key(project_id=leased.project_id, provider=model.provider)
-        if key is None:
-            raise LoomError(ErrorCode.UNAVAILABLE, f"The Step cannot begin: {_key_missing(model)}")
-    script = found.scripts.get(f"{leased.loom.name}/{agent_id}") or shipped_script(leased.loom, agent_id)
-    return found.access(model, api_key=key, script=script)
-
-
 def _surely(land: Callable[[], T]) -> T:
     """Land in one transaction, trying again while the database is away: what a model said was paid for.
 
@@ -147,10 +137,12 @@ class _Step:
             model = found.find(resolved.model_id)
             if model is None:
                 raise LoomError(ErrorCode.UNAVAILABLE, f"The Step cannot begin: {choice_gone(resolved)}")
-            access = _access_to(model, found, leased, task.agent_id)
+            access = access_to(model, found, project_id=leased.project_id, loom=leased.loom, agent_id=task.agent_id)
         except (ModelsInvalid, ScriptInvalid) as invalid:
             message = f"The Step cannot begin: the models of this service cannot be read: {invalid}"
             raise LoomError(ErrorCode.UNAVAILABLE, message) from None
+        if access.needs_key and access.api_key is None:
+            raise LoomError(ErrorCode.UNAVAILABLE, f"The Step cannot begin: {_key_missing(model)}")
         return cls(leased, task, model, access, spec.timeout_seconds, state=leased.state)
 
     def carry_out(self) -> None:

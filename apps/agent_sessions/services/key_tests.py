@@ -10,20 +10,22 @@ from django.db import connection, transaction
 from apps.agent_sessions.domain.programs import Program
 from apps.agent_sessions.runtime.ended import Failed, Limits, Succeeded, Usage
 from apps.agent_sessions.runtime.reasoning import reason
-from apps.agent_sessions.services.models import known_models
-from apps.agent_sessions.services.provider_keys import find_provider_key, note_test
+from apps.agent_sessions.services.models import access_to, known_models
+from apps.agent_sessions.services.provider_keys import note_test
 from apps.agent_sessions.services.usage import count_usage
 
 _LIMITS = Limits(turns=1, seconds=20, request_seconds=20, output_repairs=0, request_retries=0)
 WORKS = "works"
+#: Ways to fail that prove that the key was taken.
+_ANSWERED = frozenset({"output_invalid", "turn_limit", "truncated", "content_filtered"})
 
 
 def check_provider_key(*, project_id: uuid.UUID, provider: str, now: dt.datetime) -> str:
     """Send one small request to the provider's first model; how that ended, in words without any of its answer."""
     catalogue = known_models()
     model = next(model for model in catalogue.models.values() if model.provider == provider)
-    key = find_provider_key(project_id=project_id, provider=provider)
-    if key is None:
+    access = access_to(model, catalogue, project_id=project_id)
+    if access.api_key is None:
         return "There is no key to test."
     # Nothing of the ledger is held while the provider thinks.
     connection.close()
@@ -31,7 +33,7 @@ def check_provider_key(*, project_id: uuid.UUID, provider: str, now: dt.datetime
         Program(model=model.id, instructions="This tests a key. Answer with the one word: yes"),
         "Do you read this?",
         tools={},
-        access=catalogue.access(model, api_key=key),
+        access=access,
         limits=_LIMITS,
         before_request=lambda: True,
         report=lambda usage: None,
@@ -42,10 +44,6 @@ def check_provider_key(*, project_id: uuid.UUID, provider: str, now: dt.datetime
     note_test(project_id=project_id, provider=provider, result=result, now=now)
     _count(project_id, model.id, ended.usage, now)
     return result
-
-
-#: Ways to fail that prove that the key was taken.
-_ANSWERED = frozenset({"output_invalid", "turn_limit", "truncated", "content_filtered"})
 
 
 def _count(project_id: uuid.UUID, model: str, usage: Usage, now: dt.datetime) -> None:

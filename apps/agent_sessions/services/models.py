@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import uuid
 from urllib.parse import quote
 
 from apps.access.connection import read_connection
 from apps.agent_sessions.contracts.sessions import ModelView
 from apps.agent_sessions.domain.refusals import Action, Reason, Recovery, Refusal
+from apps.agent_sessions.runtime.ended import Access
 from apps.agent_sessions.runtime.models import Catalogue, Model, ModelsInvalid, catalogue
-from apps.agent_sessions.runtime.scripts import ScriptInvalid
-from apps.agent_sessions.services.provider_keys import keyed_providers
+from apps.agent_sessions.runtime.scripts import OFFLINE, ScriptInvalid, script_of
+from apps.agent_sessions.services.provider_keys import find_provider_key, keyed_providers
 from apps.core import conf
 from apps.core.caller import Caller
 from apps.core.errors import ErrorCode, Issue, LoomError
+from apps.looms.loaded import LoadedLoom
 
 #: Where an operator enters a key; ``setup_page`` serves it.
 SETUP_PATH = "/admin/agent_sessions/providerkey/setup"
@@ -54,6 +57,20 @@ def require_key(model: Model, caller: Caller) -> None:
     if not model.needs_key or model.provider in keyed_providers(caller.project_id):
         return
     raise key_missing(model.provider, caller.project_name)
+
+
+def access_to(
+    model: Model, known: Catalogue, *, project_id: uuid.UUID, loom: LoadedLoom | None = None, agent_id: str = ""
+) -> Access:
+    """How a Project reaches the model: with its own key, if it has one.  `offline` plays the agent of the Loom.
+
+    Raises ``UNAVAILABLE`` for a key that cannot be read, :class:`ScriptInvalid` for a script.
+    """
+    key = find_provider_key(project_id=project_id, provider=model.provider) if model.needs_key else None
+    script = None
+    if loom is not None and model.kind == OFFLINE:
+        script = script_of(loom, agent_id, given=known.scripts)
+    return known.access(model, api_key=key, script=script)
 
 
 def key_missing(provider: str, project_name: str) -> Refusal:

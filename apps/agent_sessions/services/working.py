@@ -13,7 +13,7 @@ from django.db import close_old_connections, connection, transaction
 from apps.agent_sessions.domain.sessions import State, decide_landing
 from apps.agent_sessions.runtime.ended import Cancelled, Ended, Failed, Limits, Succeeded, Usage
 from apps.agent_sessions.runtime.reasoning import reason
-from apps.agent_sessions.runtime.scripts import ScriptInvalid, shipped_script
+from apps.agent_sessions.runtime.scripts import ScriptInvalid
 from apps.agent_sessions.services.bell import ring
 from apps.agent_sessions.services.ending import end, fail, lose
 from apps.agent_sessions.services.leasing import (
@@ -26,9 +26,8 @@ from apps.agent_sessions.services.leasing import (
     note_usage,
     take_lease,
 )
-from apps.agent_sessions.services.models import known_models, setup_url
+from apps.agent_sessions.services.models import access_to, known_models, setup_url
 from apps.agent_sessions.services.programs import LoomAgent, agent_in
-from apps.agent_sessions.services.provider_keys import find_provider_key
 from apps.agent_sessions.services.tools import LoomTools, StateFailed, own_functions
 from apps.core import clock, conf
 from apps.core.database import DATABASE_TROUBLE, for_update, surely
@@ -142,25 +141,25 @@ def _reason(leased: Leased, watch: _Watch) -> Ended:
     model = catalogue.find(leased.model)
     if model is None:
         return Failed("unavailable", "unknown_model", f"Model {leased.model} is not there any more.", Usage())
-    script, check, functions = None, None, own_functions(leased.project_id)
+    loom, agent_id, check, functions = None, "", None, own_functions(leased.project_id)
     if leased.release_digest:
         agent = _agent_of(leased)
         task = agent.task
         tools = LoomTools(leased.session_id, leased.project_id, agent, leased.input, watch.goes_on)
         tools.open_state()
         functions = tools.functions()
-        script = catalogue.scripts.get(leased.agent) or shipped_script(agent.loom, task.agent_id)
+        loom, agent_id = agent.loom, task.agent_id
 
         def check(output: Any) -> Any:
             return task.read_output(output, max_bytes=conf.settings().max_value_bytes)[1]
 
-    key = find_provider_key(project_id=leased.project_id, provider=model.provider) if model.needs_key else None
+    access = access_to(model, catalogue, project_id=leased.project_id, loom=loom, agent_id=agent_id)
     connection.close()
     return reason(
         leased.program,
         leased.input,
         tools=functions,
-        access=catalogue.access(model, api_key=key, script=script),
+        access=access,
         limits=Limits(max_value_bytes=conf.settings().max_value_bytes),
         before_request=watch.before_request,
         report=watch.report,
