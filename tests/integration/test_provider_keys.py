@@ -16,14 +16,15 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import Client as Browser
 
-from apps.agent_sessions.models import ProviderKey
-from apps.agent_sessions.runtime.ended import Failed, Succeeded, Usage
-from apps.agent_sessions.services import encryption, key_tests, provider_keys, working
+from apps.agent_sessions.models import ModelUsage, ProviderKey
+from apps.agent_sessions.runtime.ended import Failed, Usage
+from apps.agent_sessions.services import encryption, provider_keys, working
 from apps.core import clock
 from apps.core.endpoints import all_endpoints
 from apps.core.errors import LoomError
 from apps.core.redaction import redact_text
 from tests.conftest import Service
+from tests.loopback_provider import Answer, calls, fails, loopback_provider, says
 
 MODELS = """
 providers:
@@ -247,26 +248,38 @@ def test_the_page_takes_no_post_without_a_csrf_token(client: Client) -> None:
 
 @pytest.mark.rule("B5")
 @pytest.mark.parametrize(
-    ("ended", "said"),
+    ("answer", "said"),
     [
-        (Succeeded("yes", Usage(1, 9, 1)), "works"),
-        (Failed("agent_output_invalid", "output_invalid", "", Usage(1, 9, 1)), "works"),
-        (Failed("model_request_failed", "provider_key_refused", "Refused.", Usage(1, 9, 1)), "provider_key_refused"),
+        (says("yes"), "works"),
+        (says(""), "works"),
+        (calls("what", {}), "works"),
+        (says("ye", stop="length"), "works"),
+        (says("", stop="content_filter"), "works"),
+        (fails(401), "provider_key_refused"),
+        (fails(503), "provider_unavailable"),
     ],
 )
-def test_a_key_is_tested_when_somebody_asks(
-    client: Client, monkeypatch: pytest.MonkeyPatch, ended: Any, said: str
+@pytest.mark.django_db(transaction=True)
+def test_a_key_is_tested_when_somebody_asks_and_works_once_the_provider_answers(
+    client: Client, settings: Any, tmp_path: Path, answer: Answer, said: str
 ) -> None:
-    asked = []
-    monkeypatch.setattr(key_tests, "reason", lambda program, *_, access, **__: asked.append(access.api_key) or ended)
-    visitor = browser()
-    visitor.post(PAGE, {"action": "test"})
-    assert asked == [], "there is none yet"
-    keep(client)
-    visitor.post(PAGE, {"action": "test"})
-    assert asked == [KEY]
+    with loopback_provider() as provider:
+        file = tmp_path / "loopback.yaml"
+        described = f"{{kind: openai, base_url: '{provider.base_url('openai')}', models: [small, large]}}"
+        file.write_text(f"providers: {{acme: {described}}}\nallow_hosts: ['{provider.host}']\n")
+        settings.LOOMSVC = replace(settings.LOOMSVC, models_file=file)
+        provider.answers = [answer]
+        visitor = browser()
+        visitor.post(PAGE, {"action": "test"})
+        assert provider.requests == [], "there is none yet"
+        keep(client)
+        visitor.post(PAGE, {"action": "test"})
+    assert [seen.headers["authorization"] for seen in provider.requests] == [f"Bearer {KEY}"]
+    assert provider.requests[0].body["model"] == "small"
     assert ProviderKey.objects.get().test_result.startswith(said)
     assert said in visitor.get(PAGE).content.decode()
+    used = ModelUsage.objects.get()
+    assert (used.model, used.sessions, used.requests) == ("acme/small", 0, 1)
 
 
 @pytest.mark.rule("K14", "K17")

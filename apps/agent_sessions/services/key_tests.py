@@ -8,7 +8,7 @@ import uuid
 from django.db import connection, transaction
 
 from apps.agent_sessions.domain.programs import Program
-from apps.agent_sessions.runtime.ended import Failed, Limits, Succeeded, Usage
+from apps.agent_sessions.runtime.ended import Failed, Limits, Succeeded
 from apps.agent_sessions.runtime.reasoning import reason
 from apps.agent_sessions.services.models import access_to, known_models
 from apps.agent_sessions.services.provider_keys import note_test
@@ -17,7 +17,7 @@ from apps.agent_sessions.services.usage import count_usage
 _LIMITS = Limits(turns=1, seconds=20, request_seconds=20, output_repairs=0, request_retries=0)
 WORKS = "works"
 #: Ways to fail that prove that the key was taken.
-_ANSWERED = frozenset({"output_invalid", "turn_limit", "truncated", "content_filtered"})
+_ANSWERED = frozenset({"output_invalid", "turn_limit", "response_truncated", "content_filtered"})
 
 
 def check_provider_key(*, project_id: uuid.UUID, provider: str, now: dt.datetime) -> str:
@@ -41,11 +41,7 @@ def check_provider_key(*, project_id: uuid.UUID, provider: str, now: dt.datetime
     # What the model said does not matter: that it was asked and answered does.
     answered = isinstance(ended, Succeeded) or (isinstance(ended, Failed) and ended.reason in _ANSWERED)
     result = WORKS if answered else f"{ended.reason}: {ended.message}" if isinstance(ended, Failed) else "stopped"
-    note_test(project_id=project_id, provider=provider, result=result, now=now)
-    _count(project_id, model.id, ended.usage, now)
-    return result
-
-
-def _count(project_id: uuid.UUID, model: str, usage: Usage, now: dt.datetime) -> None:
     with transaction.atomic():
-        count_usage(project_id=project_id, model=model, usage=usage, now=now, sessions=0)
+        note_test(project_id=project_id, provider=provider, result=result, now=now)
+        count_usage(project_id=project_id, model=model.id, usage=ended.usage, now=now, sessions=0)
+    return result

@@ -102,10 +102,9 @@ def view_provider_key(*, project_id: uuid.UUID, provider: str) -> KeyView | None
 
 
 def note_test(*, project_id: uuid.UUID, provider: str, result: str, now: dt.datetime) -> None:
-    """Remember how a test of the key ended."""
-    with transaction.atomic():
-        rows = ProviderKey.objects.filter(project_id=project_id, provider=provider)
-        rows.update(tested_at=now, test_result=result[:500])
+    """Remember how a test of the key ended; part of a transaction."""
+    rows = ProviderKey.objects.filter(project_id=project_id, provider=provider)
+    rows.update(tested_at=now, test_result=result[:500])
 
 
 @dataclass(frozen=True, slots=True)
