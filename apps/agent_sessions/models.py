@@ -82,7 +82,8 @@ class AgentSession(models.Model):
 
 
 class ModelUsage(models.Model):
-    """What a Project used of a model in a day (UTC): each session and Agent Step counted once, when it ended."""
+    """What a Project used of a model in a day (UTC): sessions count once, when they ended, and Agent
+    Steps once, when their first request went out."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey("access.Project", on_delete=models.PROTECT, db_index=False)

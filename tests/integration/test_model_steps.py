@@ -504,6 +504,7 @@ def test_a_worker_lost_before_any_request_costs_nothing(
     run = service.run(run_id)
     assert (run["status"], run["usage"]) == ("completed", usage(1, 0))
     assert len(provider.requests) == 1
+    assert ModelUsage.objects.get().sessions == 1, "one Step, however many workers took it up"
 
 
 def _die(_: Any) -> bool:

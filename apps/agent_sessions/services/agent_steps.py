@@ -186,7 +186,6 @@ class _Step:
                 about={"model": self.model.id, "programDigest": digest},
                 now=clock.now(),
             )
-            count_usage(project_id=self.leased.project_id, model=self.model.id, usage=Usage(), now=clock.now())
         return True
 
     def _goes_out(self) -> bool:
@@ -194,9 +193,9 @@ class _Step:
         with transaction.atomic():
             held = hold_leased(self.leased)
             if held is not None:
-                model_steps.require_no_repetition(held)
+                is_first = model_steps.require_no_repetition(held)
                 self.asked_at = clock.now()
-                self._count(held, self.usage.plus(requests=1))
+                self._count(held, self.usage.plus(requests=1), sessions=int(is_first))
         # Nothing of the ledger is held while a model thinks, a connection neither.
         connection.close()
         return held is not None
@@ -211,11 +210,12 @@ class _Step:
 
         _surely(land)
 
-    def _count(self, held: Held, usage: Usage) -> None:
+    def _count(self, held: Held, usage: Usage, *, sessions: int = 0) -> None:
         """What is new in ``usage``, on the Run and in the day's: a request that never went out is taken back."""
         added = model_steps.note_usage(held, _camel(usage), now=clock.now())
         delta = Usage(added["requests"], added["inputTokens"], added["outputTokens"], added["toolCalls"])
-        count_usage(project_id=self.leased.project_id, model=self.model.id, usage=delta, now=self.asked_at, sessions=0)
+        project_id, model = self.leased.project_id, self.model.id
+        count_usage(project_id=project_id, model=model, usage=delta, now=self.asked_at, sessions=sessions)
 
     def _land(self, ended: Succeeded | Failed) -> None:
         def land() -> None:

@@ -1,4 +1,4 @@
-"""What Projects used of models, counted once for each session or Agent Step, when it ended (B3, B8)."""
+"""What Projects used of models in a day: of a session when it ended, of an Agent Step as it goes on (B3, B8)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from apps.core.ids import new_id
 
 
 def count_usage(*, project_id: uuid.UUID, model: str, usage: Usage, now: dt.datetime, sessions: int = 1) -> None:
-    """Add ``usage`` to the day's; part of the transaction in which what used it ends."""
+    """Add ``usage`` to that of the day of ``now``; part of the transaction that stores what used it."""
     day = now.astimezone(dt.UTC).date()
     rows = ModelUsage.objects.filter(day=day, project_id=project_id, model=model)
     added = {name: F(name) + number for name, number in {"sessions": sessions, **asdict(usage)}.items()}

@@ -40,13 +40,17 @@ def open_model_call(
     changes.save(run, now=now, events=[event])
 
 
-def require_no_repetition(held: Held) -> None:
-    """A request is about to go out: from now on a lost worker ends the Run, and nothing is sent again (R13, B9)."""
+def require_no_repetition(held: Held) -> bool:
+    """A request is about to go out: from now on a lost worker ends the Run, and nothing is sent again (R13, B9).
+
+    Returns whether it is the Step's first one."""
     run = held._row
     policy = changes.policy_on(run)
-    if not policy.model_asked:
-        run.policy = replace(policy, interruption_limit=1, model_asked=True).to_json()
-        run.save(update_fields=["policy"])
+    if policy.model_asked:
+        return False
+    run.policy = replace(policy, interruption_limit=1, model_asked=True).to_json()
+    run.save(update_fields=["policy"])
+    return True
 
 
 def note_usage(held: Held, usage: Mapping[str, int], *, now: dt.datetime) -> dict[str, int]:
