@@ -25,7 +25,8 @@ from apps.mirrors.domain.planning import (
 from apps.mirrors.selectors.mirrors import placed_by, traces_of_placed
 from apps.mirrors.services.keeping import Taken
 from apps.results.selectors.mirroring import PlaceNow, batches, places_now, record_digests
-from apps.runs.selectors.mirroring import open_run, run_of_mirror, traces_of
+from apps.runs.selectors.exclusivity import open_run
+from apps.runs.selectors.mirroring import run_of_mirror, traces_of
 
 
 @dataclass(frozen=True, slots=True)

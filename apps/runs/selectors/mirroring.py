@@ -12,7 +12,6 @@ from typing import Any
 from django.db.models import Q
 
 from apps.core import clock, json_text
-from apps.runs.domain.statuses import OPEN
 from apps.runs.models import Action, KeptArtifact, Run, State, StepAttempt
 
 #: Rows that are held at once: each may have values of a megabyte.
@@ -140,12 +139,6 @@ def traces_of(*, project_id: uuid.UUID, run_ids: Collection[uuid.UUID]) -> dict[
 def run_of_mirror(*, project_id: uuid.UUID, mirror_id: uuid.UUID) -> uuid.UUID | None:
     """The Run that was restored from this Mirror into the Project."""
     return Run.objects.filter(project_id=project_id, mirror_id=mirror_id).values_list("id", flat=True).first()
-
-
-def open_run(*, project_id: uuid.UUID, loom_name: str) -> uuid.UUID | None:
-    """A Run of this Loom that has not ended."""
-    rows = Run.objects.filter(project_id=project_id, loom_name=loom_name, status__in=OPEN).order_by()
-    return next(iter(rows.values_list("id", flat=True)[:1]), None)
 
 
 def _time(moment: Any) -> str | None:

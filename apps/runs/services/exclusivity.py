@@ -6,17 +6,13 @@ import uuid
 
 from apps.core.database import lock_name
 from apps.core.errors import ErrorCode, LoomError
-from apps.runs.domain.statuses import OPEN
-from apps.runs.models import Run
+from apps.runs.selectors.exclusivity import open_run
 
 
 def hold_exclusive(*, project_id: uuid.UUID, loom_name: str) -> uuid.UUID | None:
     """Keep others from starting a Run of this Loom until the transaction ends; a Run that has not ended."""
     lock_name("exclusive", project_id, loom_name)
-    open_runs = Run.objects.filter(project_id=project_id, loom_name=loom_name, status__in=OPEN)
-    # Any of them, in no order: sorted by id, all that have ended might be read before one is found.
-    found = list(open_runs.order_by().values_list("id", flat=True)[:1])
-    return found[0] if found else None
+    return open_run(project_id=project_id, loom_name=loom_name)
 
 
 def require_no_other(*, project_id: uuid.UUID, loom_name: str) -> None:
