@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from typing import Any
 
 from apps.core import conf
 from apps.core.caller import Caller
@@ -55,6 +56,18 @@ def run_loom(*, caller: Caller, request: RunLoom, now: dt.datetime) -> Receipt:
     return perform(caller=caller, kind=OperationKind.RUN, request=request, check=check, effect=effect, now=now)
 
 
+def admitted_by(caller: Caller) -> dict[str, Any]:
+    """The columns of a Run that say under whose policy, and in whose name, it begins (R14)."""
+    return {
+        "source": caller.source,
+        "agent_executor": caller.agent_executor,
+        "profile": caller.profile or "",
+        "entry": caller.entry,
+        "principal": caller.principal,
+        "credential_id": caller.credential_id,
+    }
+
+
 def _admit(caller: Caller, request: RunLoom, loom: LoadedLoom, now: dt.datetime) -> Applied:
     graph = loom.graph
     _require_executor(caller, graph)
@@ -70,12 +83,7 @@ def _admit(caller: Caller, request: RunLoom, loom: LoadedLoom, now: dt.datetime)
         release_digest=loom.digest,
         exclusive=graph.exclusive,
         input=request.input,
-        source=caller.source,
-        agent_executor=caller.agent_executor,
-        profile=caller.profile or "",
-        entry=caller.entry,
-        principal=caller.principal,
-        credential_id=caller.credential_id,
+        **admitted_by(caller),
         origin_operation_id=uuid.UUID(request.operation_id),
         origin_instance_id=uuid.UUID(request.service_instance_id),
         status=RunStatus.QUEUED,

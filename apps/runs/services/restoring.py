@@ -5,18 +5,18 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from apps.core import json_text
 from apps.core.caller import Caller
 from apps.core.ids import new_id
 from apps.ledger.services.events import NewEvent, append_events
 from apps.runs.domain.advancing import REPEATABLE_ATTEMPTS, SegmentPolicy
-from apps.runs.domain.boundaries import HeldBoundary, HeldState
+from apps.runs.domain.boundaries import HeldBoundary
 from apps.runs.domain.statuses import EventType, RunStatus, SegmentKind
 from apps.runs.models import KeptArtifact, Run, StartingBoundary, State
+from apps.runs.services.admission import admitted_by
 from apps.runs.services.dependencies import dependencies_json
 from apps.runs.services.exclusivity import require_no_other
 
@@ -62,7 +62,7 @@ def create_paused_run(
         require_no_other(project_id=project_id, loom_name=held.loom_name)
     run_id, state = new_id(), None
     if held.state is not None:
-        state = HeldState(new_id(), held.state.stage, held.state.data, json_text.digest(held.state.data))
+        state = replace(held.state, id=new_id())
     run = Run(
         id=run_id,
         trace_id=held.trace_id,
@@ -71,12 +71,7 @@ def create_paused_run(
         release_digest=held.release_digest,
         exclusive=held.exclusive,
         input=held.input,
-        source=caller.source,
-        agent_executor=caller.agent_executor,
-        profile=caller.profile or "",
-        entry=caller.entry,
-        principal=caller.principal,
-        credential_id=caller.credential_id,
+        **admitted_by(caller),
         origin_operation_id=origin.operation_id if origin else None,
         origin_instance_id=origin.instance_id if origin else None,
         restored_from={
