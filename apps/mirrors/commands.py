@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
+from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -78,8 +79,6 @@ def operator_in(project: str, source: str = Source.CLI) -> Caller:
 
 def uuid_argument(text: str) -> str:
     """An id as the wire takes it."""
-    from pydantic import TypeAdapter, ValidationError
-
     try:
         return str(TypeAdapter[str](UuidText).validate_python(text))
     except ValidationError:

@@ -56,8 +56,8 @@ def store_release(*, loom: LoadedLoom, files: PackageFiles, now: dt.datetime) ->
 
 def keep_untrusted(
     *, digest: str, loom_name: str, requires: Mapping[str, str], files: PackageFiles, now: dt.datetime
-) -> bool:
-    """Keep a Release that came in a Mirror, if there is none of its digest; whether it may be loaded."""
+) -> None:
+    """Keep a Release that came in a Mirror, if there is none of its digest."""
     with transaction.atomic():
         release = Release(
             digest, loom_name=loom_name, requires=dict(requires), created_at=now, loaded_at=now, trusted=False
@@ -65,7 +65,6 @@ def keep_untrusted(
         Release.objects.bulk_create([release], ignore_conflicts=True)
         rows = [ReleaseFile(release_id=digest, path=path, content=content) for path, content in files.items()]
         ReleaseFile.objects.bulk_create(rows, ignore_conflicts=True)
-    return bool(selectors.is_trusted(digest))
 
 
 def trust_release(*, digest: str) -> selectors.StoredRelease:

@@ -64,12 +64,12 @@ class FolderSource:
         self._root = descriptor
         self._room = limits.bundle_bytes
         self._left = MAX_ENTRIES + _MANIFEST_ROOM
-        found = dict(sorted(self._walk(descriptor, "", 0)))
+        found = dict(sorted(self._walk(descriptor, "")))
         # As everywhere, the manifest comes first.
         first = {MANIFEST: found.pop(MANIFEST)} if MANIFEST in found else {}
         self.sizes: Mapping[str, int] = {**first, **found}
 
-    def _walk(self, folder: int, inside: str, depth: int) -> Iterator[tuple[str, int]]:
+    def _walk(self, folder: int, inside: str) -> Iterator[tuple[str, int]]:
         empty = True
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -84,7 +84,7 @@ class FolderSource:
                 if entry.is_dir(follow_symlinks=False):
                     below = _open_folder(entry.name, folder, path)
                     try:
-                        yield from self._walk(below, path + "/", depth + 1)
+                        yield from self._walk(below, path + "/")
                     finally:
                         os.close(below)
                     continue

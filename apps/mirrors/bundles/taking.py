@@ -103,22 +103,22 @@ def take(source: Source, out: BinaryIO, *, progress: Progress = no_progress) -> 
     """
     manifest, text = read_manifest(source)
     placed = [(MANIFEST, len(text), zlib.crc32(text))]
-    _put(out, zipped.place(placed)[0].header, text)
+    out.write(zipped.place(placed)[0].header + text)
     for entry in manifest.entries:
         # The sum of bytes is part of the header, which stands before them.
         at = out.tell()
         blank = zipped.Member(entry.path, entry.size, 0, at)
-        _put(out, blank.header)
+        out.write(blank.header)
         crc = 0
         for data in verified(entry, source.chunks(entry.path)):
             crc = zlib.crc32(data, crc)
             out.write(data)
             progress(len(data))
         out.seek(at)
-        _put(out, zipped.Member(entry.path, entry.size, crc, at).header)
+        out.write(zipped.Member(entry.path, entry.size, crc, at).header)
         out.seek(0, 2)
         placed.append((entry.path, entry.size, crc))
-    _put(out, zipped.ending(zipped.place(placed)))
+    out.write(zipped.ending(zipped.place(placed)))
     return manifest
 
 
@@ -133,11 +133,6 @@ def verified(entry: Entry, chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield data
     if left or digest.hexdigest() != entry.sha256:
         raise MirrorInvalid("its bytes are not those that the manifest names", entry=entry.path)
-
-
-def _put(out: BinaryIO, *parts: bytes) -> None:
-    for part in parts:
-        out.write(part)
 
 
 def _joined(chunks: Iterator[bytes], limit: int) -> bytes:

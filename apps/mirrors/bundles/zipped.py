@@ -79,7 +79,8 @@ def find_members(file: BinaryIO, size: int) -> list[Member]:
     if size < _END.size:
         raise MirrorInvalid("it is no zip file")
     file.seek(size - _END.size)
-    signature, disk, first_disk, here, count, length, start, comment = _END.unpack(_exactly(file, _END.size))
+    end = _exactly(file, _END.size)
+    signature, disk, first_disk, here, count, length, start, comment = _END.unpack(end)
     if signature != b"PK\x05\x06":
         raise MirrorInvalid("it has no end record, as a zip file does")
     if disk or first_disk or comment or here != count:
@@ -93,7 +94,7 @@ def find_members(file: BinaryIO, size: int) -> list[Member]:
     members = place(list(_listed(directory, count)))
     # Every offset is then within the file.
     follows_on = members[-1].data_offset + members[-1].size == start
-    if not follows_on or ending(members) != directory + _tail(file, size):
+    if not follows_on or ending(members) != directory + end:
         raise MirrorInvalid("it is not stored as Mirrors are: uncompressed, one file after another, nothing between")
     return members
 
@@ -120,11 +121,6 @@ def _listed(directory: bytes, count: int) -> Iterator[tuple[str, int, int]]:
             yield raw.decode(), size, crc
         except UnicodeDecodeError:
             raise MirrorInvalid("a name is no UTF-8") from None
-
-
-def _tail(file: BinaryIO, size: int) -> bytes:
-    file.seek(size - _END.size)
-    return _exactly(file, _END.size)
 
 
 def _exactly(file: BinaryIO, size: int) -> bytes:

@@ -138,7 +138,7 @@ def _run(target: Target, found: Taken) -> Iterator[PlanEntry]:
     run, release = found.content.run, found.content.release
     trusted = is_trusted(release.digest)
     # The digest does not cover the name beside it: under another one it would pass for another Loom's.
-    if (loom_of(release.digest) if trusted is not None else declared_name(found.content.files)) != run.loom_name:
+    if (loom_of(release.digest) or declared_name(found.content.files)) != run.loom_name:
         raise MirrorInvalid(f"it is not the one of a Loom named {run.loom_name}", entry=f"{RELEASE_FOLDER}{LOOM_FILE}")
     yield _entry("release", release.digest, decide_release(trusted=trusted))
     restored = run_of_mirror(project_id=target.project_id, mirror_id=target.mirror_id)

@@ -74,18 +74,18 @@ def settle(run: Run, *, scope: Scope | None, abandon: bool, now: dt.datetime) ->
     if run.dependencies is None:
         return Settled()
     dependencies = [Dependency.from_json(body) for body in run.dependencies["artifacts"]]
-    found = _differing(run, dependencies, returning=covers(scope, "artifacts"))
+    returning = covers(scope, "artifacts")
+    found = _differing(run, dependencies, returning=returning)
     state = _state_difference(run, run.dependencies["state"])
     if abandon:
         return Settled(abandoned=[one.kept.artifact_id for one in found])
-    returning = found if covers(scope, "artifacts") else []
-    left = [one for one in found if one not in returning or one.refusal is not None]
+    left = [one for one in found if not returning or one.refusal is not None]
     state_returns = state is not None and covers(scope, "state") and state.restorable
     if left or (state is not None and not state_returns):
         raise diverged(run.boundary, _shown(run, found), state, scope=scope)
     if state_returns:
         _bring_state_back(run, now)
-    return Settled(_bring_back(run, returning, now), state_returns)
+    return Settled(_bring_back(run, found, now), state_returns)
 
 
 def _standing(place: HeldPlace | None) -> Standing | None:
