@@ -55,8 +55,8 @@ def test_pruning_leaves_a_file_that_a_mirror_came_to_have_meanwhile(
     made: list[dict[str, Any]] = []
     look = known_digests
 
-    def looked(digests: list[str]) -> set[str]:
-        found = look(digests)
+    def looked(digests: list[str], **besides: Any) -> set[str]:
+        found = look(digests, **besides)
         if not made:
             made.append(export(service, run))
         return found

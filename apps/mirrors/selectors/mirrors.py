@@ -83,9 +83,10 @@ def every_digest() -> Iterator[tuple[str, list[str]]]:
         yield digest, [str(mirror_id) for _, mirror_id in same]
 
 
-def known_digests(digests: Collection[str]) -> set[str]:
-    """Those that some Project's Mirror has."""
-    return set(Mirror.objects.filter(digest__in=list(digests)).order_by().values_list("digest", flat=True))
+def known_digests(digests: Collection[str], *, besides: Collection[uuid.UUID] = ()) -> set[str]:
+    """Those that some Project's Mirror has, ``besides`` those of these primary keys."""
+    rows = Mirror.objects.filter(digest__in=list(digests)).order_by().values_list("digest", "pk")
+    return {digest for digest, key in rows if key not in besides}
 
 
 def placed_by(*, project_id: uuid.UUID, mirror_id: uuid.UUID) -> set[tuple[str, str]]:

@@ -38,11 +38,10 @@ def prune_mirrors(
         for some in batches(old):
             with transaction.atomic():
                 Mirror.objects.filter(pk__in=[mirror.pk for mirror in some]).delete()
+    of_old = {mirror.digest for mirror in old}
     digests: list[str] = []
     for some_digests in batches(storage.stored_digests()):
-        left = Mirror.objects.filter(digest__in=some_digests).exclude(pk__in=gone) if dry_run else None
-        kept = known_digests(some_digests) if left is None else set(left.values_list("digest", flat=True))
-        of_old = {mirror.digest for mirror in old}
+        kept = known_digests(some_digests, besides=gone)
         digests += [
             digest
             for digest in some_digests
