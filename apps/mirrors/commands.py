@@ -16,13 +16,15 @@ from rich.table import Table
 from rich.text import Text
 
 from apps.access.domain.entries import CREDENTIAL_SOURCES, MCP_ENTRIES
-from apps.access.selectors.projects import project_named
+from apps.access.selectors.projects import project_named, project_names
 from apps.access.services.projects import DEFAULT_PROJECT
 from apps.core.caller import Caller, Source
 from apps.core.commands import ServiceCommand
 from apps.core.contracts import UuidText
 from apps.mirrors.bundles.taking import Progress as Told
 from apps.mirrors.contracts import MirrorView
+from apps.mirrors.models import Mirror
+from apps.mirrors.selectors.mirrors import find_mirror
 
 #: How the audit trail names whoever may run commands on the ledger.
 OPERATOR = "operator"
@@ -83,6 +85,12 @@ def uuid_argument(text: str) -> str:
         return str(TypeAdapter[str](UuidText).validate_python(text))
     except ValidationError:
         raise CommandError(f"{text} is no UUID.") from None
+
+
+def held_mirror(text: str) -> Mirror:
+    """The Mirror of this id, whichever Project holds it; ``NOT_FOUND`` when none does."""
+    projects = {project.id: project.name for project in project_names()}
+    return find_mirror(projects=projects, mirror_id=uuid_argument(text))
 
 
 def path_argument(text: str) -> Path:

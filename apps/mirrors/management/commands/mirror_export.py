@@ -6,12 +6,20 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from apps.access.selectors.projects import all_projects, project_named
+from apps.access.selectors.projects import project_named
 from apps.core import clock
 from apps.mirrors.bundles.taking import Progress
 from apps.mirrors.bundles.writing import write_to_path
-from apps.mirrors.commands import MirrorCommand, add_project, one_of, operator_in, path_argument, uuid_argument
-from apps.mirrors.selectors.mirrors import find_mirror, view_of
+from apps.mirrors.commands import (
+    MirrorCommand,
+    add_project,
+    held_mirror,
+    one_of,
+    operator_in,
+    path_argument,
+    uuid_argument,
+)
+from apps.mirrors.selectors.mirrors import view_of
 from apps.mirrors.services.exporting import find_boundary, written
 from apps.mirrors.services.keeping import Taken, keep_mirror, taken_from_storage
 
@@ -51,9 +59,7 @@ class Command(MirrorCommand):
         self, trace_id: str | None, mirror: str | None, progress: Progress, options: dict[str, Any]
     ) -> AbstractContextManager[Taken]:
         if mirror is not None:
-            names = {project.pk: project.name for project in all_projects()}
-            held_mirror = find_mirror(projects=names, mirror_id=uuid_argument(mirror))
-            return taken_from_storage(held_mirror.digest, progress=progress)
+            return taken_from_storage(held_mirror(mirror).digest, progress=progress)
         run_id = uuid_argument(options["run_id"]) if options["run_id"] else None
         held = find_boundary(
             project_id=project_named(options["project"]).pk,

@@ -6,13 +6,9 @@ from typing import Any
 from django.core.management.base import CommandParser
 from rich.text import Text
 
-from apps.access.selectors.projects import all_projects
-from apps.mirrors.bundles.refusals import MirrorInvalid
-from apps.mirrors.commands import MirrorCommand, one_of, path_argument, uuid_argument
-from apps.mirrors.contracts import Problem, Verification
-from apps.mirrors.selectors.mirrors import find_mirror, view_of
-from apps.mirrors.services.inspecting import verify
-from apps.mirrors.services.keeping import taken_from_path
+from apps.mirrors.commands import MirrorCommand, held_mirror, one_of, path_argument
+from apps.mirrors.selectors.mirrors import view_of
+from apps.mirrors.services.inspecting import verify, verify_path
 
 
 class Command(MirrorCommand):
@@ -24,7 +20,7 @@ class Command(MirrorCommand):
 
     def handle(self, *, mirror_id: str | None, path: str | None, as_json: bool, **_: Any) -> None:
         one_of(**{"MIRROR-ID": mirror_id, "from": path})
-        body = self._held(uuid_argument(mirror_id)) if mirror_id else self._lying(str(path))
+        body = self._held(mirror_id) if mirror_id else self._lying(str(path))
         if as_json:
             self.print_json(body)
         else:
@@ -33,27 +29,19 @@ class Command(MirrorCommand):
             sys.exit(1)
 
     def _held(self, mirror_id: str) -> dict[str, Any]:
-        names = {project.pk: project.name for project in all_projects()}
-        mirror = find_mirror(projects=names, mirror_id=mirror_id)
+        mirror = held_mirror(mirror_id)
         with self.progress("Computing digests") as progress:
             verification = verify(mirror.digest, progress=progress)
         return {
-            "mirror": view_of(mirror, names[mirror.project_id]).to_wire(),
+            "mirror": view_of(mirror, mirror.project.name).to_wire(),
             "manifest": mirror.manifest,
             "verification": verification.to_wire(),
         }
 
     def _lying(self, path: str) -> dict[str, Any]:
-        try:
-            with (
-                self.progress("Computing digests") as progress,
-                taken_from_path(path_argument(path), progress=progress) as found,
-            ):
-                whole = Verification(status="verified", problems=[])
-                return {"manifest": found.bundle.manifest.to_wire(), "verification": whole.to_wire()}
-        except MirrorInvalid as damage:
-            damaged = Verification(status="damaged", problems=[Problem(entry=damage.entry, problem=damage.problem)])
-            return {"manifest": None, "verification": damaged.to_wire()}
+        with self.progress("Computing digests") as progress:
+            verification, manifest = verify_path(path_argument(path), progress=progress)
+        return {"manifest": manifest.to_wire() if manifest else None, "verification": verification.to_wire()}
 
     def _print(self, body: dict[str, Any]) -> None:
         manifest, verification = body["manifest"], body["verification"]

@@ -9,7 +9,6 @@ from django.core.management.base import CommandParser
 from rich.table import Table
 from rich.text import Text
 
-from apps.access.selectors.projects import all_projects
 from apps.core import clock
 from apps.core.caller import Caller
 from apps.core.commands import data_option
@@ -18,13 +17,12 @@ from apps.mirrors.commands import (
     MirrorCommand,
     add_project,
     add_source,
+    held_mirror,
     one_of,
     operator_in,
     path_argument,
-    uuid_argument,
 )
 from apps.mirrors.contracts import PlanEntry
-from apps.mirrors.selectors.mirrors import find_mirror
 from apps.mirrors.services.keeping import (
     Taken,
     keep_mirror,
@@ -70,8 +68,7 @@ class Command(MirrorCommand):
                 opened: AbstractContextManager[Taken] = taken_from_path(path_argument(path), progress=progress)
                 held_as = None
             else:
-                projects = {project.pk: project.name for project in all_projects()}
-                mirror = find_mirror(projects=projects, mirror_id=uuid_argument(str(mirror_id)))
+                mirror = held_mirror(str(mirror_id))
                 opened, held_as = taken_from_storage(mirror.digest, progress=progress), mirror.mirror_id
             with opened as found:
                 key = held_as or mirror_id_of(project_id=caller.project_id, digest=found.digest)

@@ -7,10 +7,9 @@ from typing import Any
 from django.core.management.base import CommandParser
 from rich.text import Text
 
-from apps.access.selectors.projects import all_projects
-from apps.mirrors.commands import MirrorCommand, one_of, uuid_argument
+from apps.mirrors.commands import MirrorCommand, held_mirror, one_of
 from apps.mirrors.contracts import Verification
-from apps.mirrors.selectors.mirrors import every_digest, find_mirror
+from apps.mirrors.selectors.mirrors import every_digest
 from apps.mirrors.services.inspecting import verify
 
 
@@ -43,9 +42,7 @@ class Command(MirrorCommand):
         """Each file once, however many Projects hold it."""
         if every:
             return every_digest()
-        names = {project.pk: project.name for project in all_projects()}
-        found = [find_mirror(projects=names, mirror_id=uuid_argument(one)) for one in mirror_ids]
-        return [(mirror.digest, [str(mirror.mirror_id)]) for mirror in found]
+        return [(mirror.digest, [str(mirror.mirror_id)]) for mirror in map(held_mirror, mirror_ids)]
 
     def _print(self, mirror_id: str, found: Verification) -> None:
         for problem in found.problems:
