@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,19 @@ def test_the_same_boundary_is_the_same_bytes_whatever_came_later(service: Servic
     assert [line["kind"] for line in lines_of(newest)["operations"]] == ["run", "answer_ask"]
 
 
+@pytest.mark.rule("M4", "M7")
+def test_a_trace_that_is_too_large_is_refused_saying_what_can_be_done(
+    service: Service, settings: Any, mirrors_folder: Path
+) -> None:
+    run = service.finish(do=RICH)
+    settings.LOOMSVC = replace(settings.LOOMSVC, mirror_bytes=4096)
+    error = service.call("mirror_export", traceId=run["traceId"], targetProject="trials")["error"]
+    assert error["code"] == "MIRROR_INVALID"
+    assert "more than the 4096" in error["message"] and "LOOMSVC_MIRROR_BYTES" in error["message"]
+    assert "get it again" not in error["message"], "there is nowhere else to get it"
+    assert (Mirror.objects.count(), list(mirrors_folder.rglob("*.zip"))) == (0, [])
+
+
 @pytest.mark.rule("M1")
 def test_a_mirror_of_boundary_0_is_what_the_run_was_admitted_with(service: Service) -> None:
     run_id = service.start(do=RICH)
@@ -90,8 +104,6 @@ def test_a_mirror_of_boundary_0_is_what_the_run_was_admitted_with(service: Servi
 
 @pytest.mark.rule("M1", "A5", "K11")
 def test_agent_calls_and_their_receipts_come_from_the_events(service: Service) -> None:
-    from dataclasses import replace
-
     agent = replace(service.caller, source=Source.AGENT_IDE, entry="/mcp", principal="credential:agent")
     run_id = service.operate("run", caller=agent, loomName="assist", input={})["run"]["runId"]
     service.work()
@@ -143,8 +155,6 @@ def test_a_credential_sees_and_writes_the_projects_it_was_granted_and_no_other(s
     create_project(name="friends", now=clock.now())
     create_project(name="strangers", now=clock.now())
     credential, _ = create_credential(project=project_named("trials"), source=Source.CLI, label="x", now=clock.now())
-    from dataclasses import replace
-
     service.caller = replace(service.caller, credential_id=credential.pk)
     run = service.finish(do=RICH)
 

@@ -6,12 +6,13 @@ import datetime as dt
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from apps.core.caller import Caller
 from apps.core.errors import ErrorCode, LoomError
 from apps.looms.selectors.releases import stored_release
 from apps.mirrors import storage
+from apps.mirrors.bundles.refusals import MirrorInvalid
 from apps.mirrors.bundles.sources import ZipSource
 from apps.mirrors.bundles.taking import Progress, no_progress
 from apps.mirrors.bundles.writing import write_bundle
@@ -45,11 +46,25 @@ def written(held: HeldBoundary, *, progress: Progress = no_progress) -> Iterator
     release = stored_release(held.release_digest)
     if release is None:
         raise LoomError(ErrorCode.RELEASE_UNAVAILABLE, f"There is no Release {held.release_digest} in this ledger.")
-    with tempfile.TemporaryFile() as out:
+    with ExitStack() as stack:
+        out = stack.enter_context(tempfile.TemporaryFile())
         write_bundle(out, subject_of(held), trace_lines(held, release), release.files, progress=progress)
-        size = out.tell()
-        with taken(ZipSource(out, size, storage.limits()), progress=progress) as found:
-            yield found
+        try:
+            source = ZipSource(out, out.tell(), storage.limits())
+            found = stack.enter_context(taken(source, progress=progress))
+        except MirrorInvalid as refused:
+            raise _not_taken_again(refused) from None
+        yield found
+
+
+def _not_taken_again(refused: MirrorInvalid) -> LoomError:
+    where = f"{refused.entry}: " if refused.entry else ""
+    return LoomError(
+        ErrorCode.MIRROR_INVALID,
+        f"This trace makes no Mirror that could be restored: {where}{refused.problem}. Nothing was kept. If it is too "
+        "large, an earlier boundary makes a smaller one, and an operator can raise LOOMSVC_MIRROR_BYTES.",
+        details=refused.details,
+    )
 
 
 def export_mirror(
