@@ -16,7 +16,7 @@ from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
 
 from apps.access.connection import find_running
 from apps.core import json_text
-from apps.core.errors import ErrorCode, LoomError
+from apps.core.errors import ErrorCode, LoomError, invalid_request
 from apps.mcp.protocol import METHOD_HEADER, MODERN_VERSIONS, NAME_HEADER, VERSION_HEADER
 
 _VERSION = MODERN_VERSIONS[-1]
@@ -122,13 +122,17 @@ class Service:
 def _told(structured: dict[str, Any]) -> LoomError:
     """The Tool's refusal, in either form (E1, B4)."""
     error = structured.pop("error")
-    if "request_id" in structured:
-        recovery = error["recovery"]
-        page = f" {recovery['setup_url']}" if recovery and recovery.get("setup_url") else ""
-        error = {**error, "code": error["code"].upper(), "message": f"{error['message']}{page}"}
-    refusal = LoomError.from_wire(error)
+    refusal = _of_envelope(error) if "request_id" in structured else LoomError.from_wire(error)
     refusal.attachments = structured
     return refusal
+
+
+def _of_envelope(error: Mapping[str, Any]) -> LoomError:
+    recovery = error["recovery"]
+    page = f" {recovery['setup_url']}" if recovery and recovery.get("setup_url") else ""
+    refusal = LoomError.from_wire({**error, "code": error["code"].upper(), "message": f"{error['message']}{page}"})
+    # Its message is the same whatever is wrong; ours names the first place.
+    return invalid_request(refusal.contract or "", refusal.issues) if refusal.issues else refusal
 
 
 def _bearer(entry: Mapping[str, Any]) -> dict[str, str]:
