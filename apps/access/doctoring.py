@@ -56,7 +56,9 @@ def check_credentials() -> Iterator[Finding]:
             "Nobody can call: there is no live credential.", "loomsvc token_create --source agent_ide --label TEXT"
         )
         return
-    yield ok("Live credentials: " + ", ".join(f"{number} {source}" for source, number in sorted(counts.items())))
+    counted = ", ".join(f"{number} {source}" for source, number in sorted(counts.items()))
+    # No colon right after "credentials": what follows one is taken for a secret.
+    yield ok(f"Live credentials by source: {counted}")
     for one in live:
         if one.expires_at is not None and one.expires_at - now < _SOON:
             yield warning(

@@ -26,6 +26,7 @@ from apps.core import doctoring as core_doctoring
 from apps.core.caller import Source
 from apps.core.database import database_time, missing_triggers, unsound_settings
 from apps.core.findings import AREAS, Finding, Health
+from apps.core.redaction import REDACTED
 from apps.runs.services import executors
 from tests.conftest import Service
 
@@ -73,6 +74,7 @@ def test_what_is_well_is_said_of_every_area(folder: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(executors, "_executors", {})
     every = list(findings.examine())
     assert list(dict.fromkeys(area for area, _ in every)) == list(AREAS)
+    assert [one.message for _, one in every if REDACTED in one.message] == [], "what is said holds no secret"
     wrong = [(area, one.message) for area, one in every if one.health is not Health.OK]
     assert {area for area, _ in wrong} <= {"database", "entries"}, wrong
 
