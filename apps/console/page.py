@@ -28,10 +28,12 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.cache import get_conditional_response
+from django.utils.functional import SimpleLazyObject
 
 from apps.console.permissions import SUPERUSER_ONLY, Operator, Permission, operator_of
 from apps.core.database import planned_for_values
 from apps.core.errors import ErrorCode, LoomError
+from apps.ledger.selectors.instances import current_instance
 
 P = ParamSpec("P")
 
@@ -110,6 +112,8 @@ def render(
     (``off`` once nothing will change any more), which the page's template includes.  News are that part alone,
     without the frame and what the frame needs to know.
     """
+    # Asked for by the first form (``{% operation %}``), once for all of a page.
+    context = {"instance_id": SimpleLazyObject(lambda: current_instance().id), **context}
     if not live or "X-Live" not in request.headers:
         whole = {**admin.site.each_context(request), **context}
         return TemplateResponse(request, template, whole, status=status).render()

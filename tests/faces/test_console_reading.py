@@ -174,11 +174,24 @@ def test_a_live_part_is_sent_again_only_when_it_is_another_one(service: Any, mon
 
 
 @pytest.mark.rule("P9")
-def test_news_do_not_read_what_only_the_frame_of_a_page_shows(service: Any) -> None:
+def test_news_are_made_without_what_only_the_frame_of_a_page_shows(service: Any) -> None:
     client = signed_in(root())
     run_id = service.finish(do=[{"ending": "ask"}])["runId"]
     for address in ("/admin/", "/admin/console/runs/", "/admin/console/health/", page(run_id)):
-        assert statements(client, address, **{"X-Live": "live"}) < statements(client, address), address
+        assert "navigation" in client.get(address).context
+        news = client.get(address, headers={"X-Live": "live"})
+        assert "navigation" not in news.context
+        assert statements(client, address, **{"X-Live": "live"}) <= statements(client, address), address
+
+
+@pytest.mark.rule("P9")
+def test_forms_of_a_page_take_no_statement_each(service: Any) -> None:
+    client = signed_in(root())
+    short, long = (service.finish(do=[{"ending": "again"}] * often)["runId"] for often in (1, 4))
+    tabs = [f"{page(run_id)}?tab=boundaries" for run_id in (short, long)]
+    forms = [text_of(client.get(tab)).count('name="operationId"') for tab in tabs]  # type: ignore[arg-type]
+    assert forms[1] > forms[0]
+    assert statements(client, tabs[1]) == statements(client, tabs[0])
 
 
 @pytest.mark.rule("K14", "P9")

@@ -19,7 +19,6 @@ from apps.access.selectors.listing import CredentialEntry
 from apps.console.principals import CREDENTIAL
 from apps.console.sentences import LOOKS, SOURCES, clock_text, duration_text
 from apps.core import clock
-from apps.ledger.selectors.instances import current_instance
 
 register = template.Library()
 
@@ -138,11 +137,11 @@ def principal(context: Context, name: str) -> SafeString:
     return format_html('{} <span class="dim mono">{}</span>', label, name)
 
 
-@register.simple_tag
-def operation() -> SafeString:
+@register.simple_tag(takes_context=True)
+def operation(context: Context) -> SafeString:
     """The hidden fields that make a form one Operation, however often it is sent."""
     return format_html(
         '<input type="hidden" name="operationId" value="{}"><input type="hidden" name="serviceInstanceId" value="{}">',
         uuid.uuid4(),
-        current_instance().id,
+        context["instance_id"],
     )
