@@ -173,7 +173,7 @@ def test_a_live_part_is_sent_again_only_when_it_is_another_one(service: Any, mon
     assert text_of(over).startswith('<div id="live" data-live="off"')  # type: ignore[arg-type]
 
 
-@pytest.mark.rule("P9")
+@pytest.mark.rule("FR-I13")
 def test_news_are_made_without_what_only_the_frame_of_a_page_shows(service: Any) -> None:
     client = signed_in(root())
     run_id = service.finish(do=[{"ending": "ask"}])["runId"]
@@ -184,7 +184,7 @@ def test_news_are_made_without_what_only_the_frame_of_a_page_shows(service: Any)
         assert statements(client, address, **{"X-Live": "live"}) <= statements(client, address), address
 
 
-@pytest.mark.rule("P9")
+@pytest.mark.rule("R3")
 def test_forms_of_a_page_take_no_statement_each(service: Any) -> None:
     client = signed_in(root())
     short, long = (service.finish(do=[{"ending": "again"}] * often)["runId"] for often in (1, 4))
@@ -194,7 +194,7 @@ def test_forms_of_a_page_take_no_statement_each(service: Any) -> None:
     assert statements(client, tabs[1]) == statements(client, tabs[0])
 
 
-@pytest.mark.rule("K14", "P9")
+@pytest.mark.rule("K14")
 def test_what_an_operator_may_is_read_once_for_a_page_and_its_frame(service: Any) -> None:
     client = signed_in(operator("ada", "see_project"))
     client.get("/admin/console/rows/")
