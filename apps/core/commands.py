@@ -12,7 +12,9 @@ from django.db import OperationalError, ProgrammingError
 from rich.console import Console
 
 from apps.core import conf
+from apps.core.database import found_no_room
 from apps.core.errors import LoomError
+from apps.core.outages import outage
 
 #: How wide a result that goes to a file may get.
 FILE_CELLS = 1000
@@ -33,6 +35,8 @@ class LoomsvcCommand(BaseCommand):
         except LoomError as error:
             raise CommandError(one_line(error)) from None
         except (OperationalError, ProgrammingError) as error:
+            if found_no_room(error):
+                raise CommandError(one_line(outage(error))) from error
             raise CommandError(
                 f"The ledger cannot be used ({type(error).__name__}). Check --data or DATABASE_URL; "
                 "`loomsvc migrate` sets up a new ledger."

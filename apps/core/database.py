@@ -21,6 +21,15 @@ T = TypeVar("T")
 #: What a lost or busy database raises; faces answer it with ``UNAVAILABLE``.
 DATABASE_TROUBLE = (OperationalError, InterfaceError)
 
+#: How PostgreSQL (SQLSTATE) and SQLite say that a write found no room: the disk's, or what the process may write.
+_NO_ROOM = {"53100", "SQLITE_FULL", "SQLITE_IOERR_WRITE"}
+
+
+def found_no_room(error: BaseException) -> bool:
+    """Whether the database could not write because its disk is full (F16)."""
+    cause = error.__cause__
+    return {getattr(cause, "sqlstate", None), getattr(cause, "sqlite_errorname", None)} & _NO_ROOM != set()
+
 
 def surely(write: Callable[[], T], *, seconds: float) -> T:
     """``write``, again and again while the database is away, each time on a new connection.

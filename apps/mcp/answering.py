@@ -13,6 +13,7 @@ from apps.core.database import DATABASE_TROUBLE
 from apps.core.errors import ErrorCode, LoomError
 from apps.core.exchange import Head, Reply
 from apps.core.ids import new_id
+from apps.core.outages import outage
 from apps.mcp import door, handshake, jsonrpc, modern
 from apps.mcp.elicitation import Given
 from apps.mcp.handshake import Asked
@@ -63,9 +64,9 @@ def answer(
         return handshake.answer(server, caller, head, message, given, now)
     except RpcError as error:
         return refuse(error, request_id)
-    except DATABASE_TROUBLE:
+    except DATABASE_TROUBLE as error:
         logger.warning("The ledger failed a request", exc_info=True)
-        return refuse(unavailable("The ledger cannot be reached just now."), request_id)
+        return refuse(unavailable(outage(error).message), request_id)
     except Exception:
         return refuse(incident("a request"), request_id)
 

@@ -13,6 +13,7 @@ from apps.core.database import DATABASE_TROUBLE
 from apps.core.endpoints import Endpoint
 from apps.core.errors import ErrorCode, LoomError
 from apps.core.ids import new_id
+from apps.core.outages import outage
 from apps.mcp.elicitation import Ask, Given, Interaction
 from apps.mcp.jsonrpc import text_of
 
@@ -44,10 +45,9 @@ def _call(endpoint: Endpoint[Any, Any], call: Callable[[], Any]) -> bytes | Ask:
         return found if isinstance(found, Ask) else _members(text_of(found.to_wire()), is_error=False)
     except LoomError as error:
         return _error(endpoint, error)
-    except DATABASE_TROUBLE:
+    except DATABASE_TROUBLE as error:
         logger.warning("The ledger failed a call of %s", endpoint.name, exc_info=True)
-        message = "The ledger cannot be reached just now; try again shortly."
-        return _error(endpoint, LoomError(ErrorCode.UNAVAILABLE, message))
+        return _error(endpoint, outage(error))
     except Exception:
         incident = str(new_id())
         logger.exception("Incident %s in a call of %s", incident, endpoint.name)

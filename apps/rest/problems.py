@@ -22,6 +22,7 @@ from apps.core.contracts import Contract, Json
 from apps.core.database import DATABASE_TROUBLE
 from apps.core.endpoints import Endpoint
 from apps.core.errors import ErrorCode, LoomError
+from apps.core.outages import outage
 
 logger = logging.getLogger("loomsvc.rest")
 
@@ -161,7 +162,7 @@ def _as_error(exc: Exception) -> tuple[LoomError, HTTPStatus | None]:
         return LoomError(ErrorCode.INVALID_REQUEST, "The request could not be read."), None
     if isinstance(exc, DATABASE_TROUBLE):
         logger.warning("the database does not answer: %s", type(exc).__name__, exc_info=exc)
-        return LoomError(ErrorCode.UNAVAILABLE, "The ledger does not answer just now; try again."), None
+        return outage(exc), None
     return _unexpected(exc), None
 
 
