@@ -8,7 +8,13 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from apps.core import conf
 
-_SQLITE_START = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=10000; PRAGMA foreign_keys=ON;"
+#: What the write-ahead log of an embedded ledger shrinks to, in bytes, once nobody reads what is old in it (F17).
+MAX_LOG_BYTES = 32 * 1024**2
+
+_SQLITE_START = (
+    "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=10000; PRAGMA foreign_keys=ON; "
+    f"PRAGMA journal_size_limit={MAX_LOG_BYTES};"
+)
 
 
 def configuration(url: str, data_dir: Path) -> dict[str, Any]:

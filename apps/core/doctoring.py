@@ -14,6 +14,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from apps.core import clock, conf
 from apps.core.database import database_time, is_embedded_ledger, unsound_settings
+from apps.core.databases import MAX_LOG_BYTES
 from apps.core.findings import Finding, ok, problem, register_check, warning
 
 #: Bytes on the disk below which a ledger should not be run, and below which it soon cannot.
@@ -58,6 +59,24 @@ def check_disk() -> Iterator[Finding]:
         yield problem(f"Only {said}.", cure)
     elif free < LITTLE_FREE:
         yield warning(f"Only {said}.", cure)
+    else:
+        yield ok(said)
+
+
+def check_log() -> Iterator[Finding]:
+    """The write-ahead log of an embedded ledger is emptied now and then, which any old reader prevents (F17)."""
+    ledger = Path(str(connection.settings_dict["NAME"]))
+    log = ledger.with_name(f"{ledger.name}-wal")
+    if not is_embedded_ledger() or not log.is_file():
+        return
+    size = log.stat().st_size
+    said = f"The ledger's write-ahead log has {size / 1024**2:.0f} MiB"
+    # One large transaction, such as the restore of a Mirror, may make it so for a moment.
+    if size > 2 * MAX_LOG_BYTES:
+        yield warning(
+            f"{said}: something has been reading the ledger for so long that it cannot be emptied.",
+            f"End that reader, a shell or a backup (fuser -v {log} shows who has it open); the log then shrinks.",
+        )
     else:
         yield ok(said)
 
@@ -138,6 +157,7 @@ def check_broker() -> Iterator[Finding]:
 
 register_check("folder", check_folder)
 register_check("disk", check_disk)
+register_check("disk", check_log)
 register_check("database", check_database)
 register_check("clock", check_clock, reads_ledger=True)
 register_check("broker", check_broker)
