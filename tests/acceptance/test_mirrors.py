@@ -92,7 +92,7 @@ def test_a_run_moves_from_an_installation_on_sqlite_to_one_on_postgresql(service
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.rule("M5")
+@pytest.mark.rule("M5", "F26")
 def test_a_restore_that_is_killed_leaves_nothing_and_is_done_again(services: Services, tmp_path: Path) -> None:
     up = services.up(tmp_path / "data")
     run = up.until(up.start("trial", PLAN), "waiting")

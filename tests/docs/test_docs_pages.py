@@ -12,6 +12,7 @@ import pytest
 from docs_pages import PAGES, ROOT, anchors, blocks, differences, links, name_of, prose, table
 
 REFERENCE = ROOT / "docs" / "reference"
+RULE_MARK = re.compile(r"mark\.rule\(([^)]*)\)")
 EXTERNAL = ("http://", "https://", "mailto:")
 
 
@@ -221,13 +222,19 @@ def test_the_arguments_of_run_loom_are_those_of_the_code() -> None:
     assert sorted(shown) == sorted(inspect.signature(run_loom).parameters)
 
 
-def test_each_test_that_the_rules_page_names_proves_its_rule() -> None:
+@pytest.mark.parametrize(
+    ("page", "columns"), [("rules.md", ("rule", "what we do")), ("faults.md", ("fault", "what holds"))]
+)
+def test_each_test_that_a_page_of_rules_names_proves_its_rule(page: str, columns: tuple[str, str]) -> None:
     wrong = []
-    for row in table(REFERENCE / "rules.md", "rule", "what we do"):
+    marks = [call for path in (ROOT / "tests").rglob("test_*.py") for call in RULE_MARK.findall(path.read_text())]
+    for row in table(REFERENCE / page, *columns):
+        rule = f'"{row[columns[0]]}"'
+        if not row["test"] and any(rule in call for call in marks):
+            wrong.append(f"{rule} is named by a test")
         for target in re.findall(r"\(([^)]+)\)", row["test"]):
-            text = (REFERENCE / target).read_text()
-            if not any(f'"{row["rule"]}"' in call for call in re.findall(r"mark\.rule\(([^)]*)\)", text)):
-                wrong.append(f"{target} does not name {row['rule']}")
+            if not any(rule in call for call in RULE_MARK.findall((REFERENCE / target).read_text())):
+                wrong.append(f"{target} does not name {rule}")
     assert not wrong
 
 

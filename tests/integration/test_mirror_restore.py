@@ -291,7 +291,7 @@ def test_restores_at_the_same_moment_make_one_run(service: Service, other: Servi
     assert Record.objects.filter(project__name="target").count() == 1
 
 
-@pytest.mark.rule("M5")
+@pytest.mark.rule("M5", "F26")
 def test_a_restore_that_dies_in_the_middle_leaves_nothing(
     service: Service, other: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
