@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup up demo check test acceptance conformance bench screenshots lock clean
+.PHONY: help setup up demo check test acceptance chaos conformance bench screenshots lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show what can be made
@@ -40,6 +40,9 @@ test: setup ## The everyday suite: pure tests once, ledger tests on SQLite and P
 
 acceptance: setup ## Real processes, official clients, compose file
 	@$(BIN)/python tests/run.py acceptance
+
+chaos: setup ## Races and faults, 200 rounds of each, about an hour (ROUNDS=20 for fewer, SEED=2 for other moments)
+	@LOOMSVC_ROUNDS=$(or $(ROUNDS),200) LOOMSVC_SEED=$(or $(SEED),1) $(BIN)/python tests/run.py chaos
 
 conformance: setup ## The official MCP suite at every revision, half a minute (needs npm)
 	@$(BIN)/python -m tests.conformance.run

@@ -1,4 +1,7 @@
-"""Run the suites: ``everyday`` (pure tests once, ledger tests per database) or ``acceptance``.
+"""Run the suites: ``everyday`` (pure tests once, ledger tests per database), ``acceptance``, or ``chaos``.
+
+``chaos`` has the tests of races and faults, which are in the other two with few rounds, go on for
+``LOOMSVC_ROUNDS`` (200) each, at moments that ``LOOMSVC_SEED`` chooses.
 
 PostgreSQL and Redis are taken from ``TEST_DATABASE_URL`` and ``TEST_REDIS_URL``, else from their
 standard loopback ports; where they are missing, a line says what was not covered.  With
@@ -25,6 +28,17 @@ PURE = [
 ]
 LEDGER = ["tests/integration", "tests/faces"]
 ACCEPTANCE = ["tests/acceptance", "tests/docs/test_docs_shown.py"]
+CHAOS_LEDGER = [
+    *(f"tests/integration/test_{name}_races.py" for name in ("attacks", "attacks_agent", "fork", "mirror")),
+    "tests/integration/test_model_check.py",
+]
+CHAOS_PROCESSES = [
+    *(
+        f"tests/acceptance/test_scaled_out_{name}.py"
+        for name in ("workers", "broker", "races", "agents", "agent_races")
+    ),
+    *(f"tests/acceptance/test_{name}.py" for name in ("up_crashes", "disk_full", "log_starved")),
+]
 
 
 def find_postgresql() -> str | None:
@@ -91,22 +105,44 @@ def start(name: str, paths: list[str], environment: dict[str, str] | None = None
     return Suite(name, process, time.monotonic(), log)
 
 
-def everyday(postgresql: str | None) -> list[bool]:
+def on_postgresql(services: dict[str, str]) -> dict[str, str] | None:
+    """What makes PostgreSQL the ledger, where there is one."""
+    return {"DATABASE_URL": services["TEST_DATABASE_URL"]} if "TEST_DATABASE_URL" in services else None
+
+
+def everyday(services: dict[str, str]) -> list[bool]:
     """The pure tests, then those of the ledger on SQLite; beside both those of the ledger on PostgreSQL."""
-    ledger = {"DATABASE_URL": postgresql} if postgresql else None
+    ledger = on_postgresql(services)
     other = start("ledger on PostgreSQL", LEDGER, ledger, beside=True) if ledger else None
     passed = [start("pure", PURE).passed(), start("ledger on SQLite", LEDGER).passed()]
     return [*passed, other.passed()] if other else passed
 
 
+def acceptance(services: dict[str, str]) -> list[bool]:
+    """Everything with processes of its own."""
+    return [start("acceptance", ACCEPTANCE, services).passed()]
+
+
+def chaos(services: dict[str, str]) -> list[bool]:
+    """Races and faults, one suite after the other: they go by moments."""
+    os.environ.setdefault("LOOMSVC_ROUNDS", "200")
+    passed = [start("races on SQLite", CHAOS_LEDGER).passed()]
+    if ledger := on_postgresql(services):
+        passed.append(start("races on PostgreSQL", CHAOS_LEDGER, ledger).passed())
+    return [*passed, start("faults of processes", CHAOS_PROCESSES, services).passed()]
+
+
+SUITES = {"everyday": everyday, "acceptance": acceptance, "chaos": chaos}
+
+
 def main() -> int:
-    suite = sys.argv[1]
+    suite = SUITES[sys.argv[1]]
     postgresql, redis_url = find_postgresql(), find_redis()
     services = {
         **({"TEST_DATABASE_URL": postgresql} if postgresql else {}),
         **({"TEST_REDIS_URL": redis_url} if redis_url else {}),
     }
-    passed = everyday(postgresql) if suite == "everyday" else [start("acceptance", ACCEPTANCE, services).passed()]
+    passed = suite(services)
     missing = [n for n, found in (("PostgreSQL", postgresql), ("Redis", redis_url)) if not found]
     if missing:
         print(f"\nNot covered: what needs {' and '.join(missing)} (set TEST_DATABASE_URL, TEST_REDIS_URL).")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
 import uuid
@@ -17,9 +16,9 @@ import pytest
 from tests.acceptance.agent_at_work import Agent, Story, story_of, waiting_agent
 from tests.acceptance.auditor import audit
 from tests.acceptance.scaled import Client, Deployment
+from tests.chances import chance, rounds
 
-SEED = 20261130
-ROUNDS = int(os.environ.get("LOOMSVC_RACES", "5"))
+ROUNDS = rounds(5)
 
 
 @pytest.fixture(scope="module")
@@ -111,9 +110,9 @@ def set_up(name: str, webs: list[Client]) -> Round:
     return Round(run_id, (one, other), (agent,))
 
 
-def meet(bodies: tuple[Body, Body], chance: random.Random) -> list[dict[str, Any]]:
+def meet(bodies: tuple[Body, Body], moments: random.Random) -> list[dict[str, Any]]:
     """Send both, one up to 20 ms after the other."""
-    delays = [chance.uniform(0, 0.02), chance.uniform(0, 0.02)]
+    delays = [moments.uniform(0, 0.02), moments.uniform(0, 0.02)]
 
     def send(body: Body, delay: float) -> dict[str, Any]:
         time.sleep(delay)
@@ -142,9 +141,9 @@ def test_of_two_clients_that_meet_at_one_run_each_is_told_the_truth_and_the_ledg
 ) -> None:
     ends: Counter[tuple[str, str]] = Counter()
     for number in range(ROUNDS):
-        seed = f"{SEED} {name} {number}"
+        seed = f"{name} {number}"
         scene = set_up(name, workshop.webs)
-        answers = meet(scene.bodies, random.Random(seed))
+        answers = meet(scene.bodies, chance(seed))
         words = told(answers[0]), told(answers[1])
         ends[words] += 1
         assert words in LEGAL[name], (seed, answers)
@@ -155,7 +154,7 @@ def test_of_two_clients_that_meet_at_one_run_each_is_told_the_truth_and_the_ledg
             _check(name, words, story)
         except AssertionError as error:
             raise AssertionError(f"{seed}: {answers}, {story}: {error}") from None
-    print(f"seed {SEED}, {ROUNDS} rounds of {name}: {dict(ends)}")
+    print(f"{ROUNDS} rounds of {name}: {dict(ends)}")
     audit(workshop.database_url)
 
 

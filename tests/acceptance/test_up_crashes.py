@@ -9,7 +9,6 @@ the disk may lose what the kernel still had.
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import signal
 import sqlite3
@@ -23,9 +22,10 @@ from pathlib import Path
 import pytest
 from local_service import Services, Up, services  # noqa: F401
 
-#: Instants at which the files are looked at, and a kill after each so many of them; 300 in a long run.
-INSTANTS, BETWEEN_KILLS = int(os.environ.get("LOOMSVC_CRASHES", "24")), 8
-SEED = 20
+from tests.chances import chance, rounds
+
+#: Instants at which the files are looked at, and a kill after each so many of them.
+INSTANTS, BETWEEN_KILLS = rounds(24), 8
 
 
 class Writers:
@@ -87,11 +87,11 @@ def check(folder: Path, acknowledged: list[str]) -> None:
 
 
 @pytest.mark.rule("F15", "O1")
+@pytest.mark.timeout(120 + 5 * INSTANTS)
 def test_whenever_it_ends_the_ledger_is_whole_and_has_all_that_was_acknowledged(
     services: Services, tmp_path: Path
 ) -> None:
-    print(f"seed {SEED}, {INSTANTS} instants")
-    moments = random.Random(SEED)
+    moments = chance("instants")
     up = services.up(tmp_path / "data")
     writers, before = Writers(up), list[str]()
     for number in range(1, INSTANTS + 1):

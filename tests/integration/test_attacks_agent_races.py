@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import random
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -16,13 +14,14 @@ from apps.core import clock
 from apps.core.database import database_time_after
 from apps.runs.models import Run
 from apps.runs.services.sweeping import sweep
+from tests.chances import chance, rounds
 from tests.conftest import Service
 from tests.integration.agent_work import Agent, agent_caller, begun_tool, state_of, waiting_agent
 from tests.integration.attacking import check_run, meet
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ROUNDS = int(os.environ.get("LOOMSVC_RACES", "3"))
+ROUNDS = rounds(3)
 
 #: What the two may be told, and how the call then stands; ``""`` is open.
 LEGAL: dict[str, dict[tuple[str, str], str]] = {
@@ -111,13 +110,13 @@ def told(answer: Any) -> str:
 def test_of_two_that_meet_at_one_agent_call_each_is_told_the_truth_and_the_call_has_one_legal_end(
     service: Service, name: str
 ) -> None:
-    chance = random.Random(name)
+    moments = chance(name)
     ends: Counter[tuple[str, str]] = Counter()
     one, _, other = name.partition("/")
     for number in range(ROUNDS):
         agent = waiting_agent(service, claim=one != "claim")
         rival = agent if other != "claim" else Agent(service, agent_caller(service), agent.run_id, agent.call_id)
-        answers = meet(chance, contender(agent, one), contender(rival, other))
+        answers = meet(moments, contender(agent, one), contender(rival, other))
         words = told(answers[0]), told(answers[1])
         ends[words] += 1
         assert words in LEGAL[name], (number, answers)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import random
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +15,7 @@ from apps.runs.services.executing import execute
 from apps.runs.services.landing import SegmentResult, land
 from apps.runs.services.leasing import take_lease
 from apps.runs.services.sweeping import sweep
+from tests.chances import chance, rounds
 from tests.conftest import Service
 from tests.integration.attacking import begun, check_run, meet
 
@@ -67,6 +66,8 @@ def race(service: Service, name: str) -> tuple[str, list[Callable[[], Any]]]:
     return run_id, [one, second]
 
 
+ROUNDS = rounds(3)
+
 RACES = [
     "answer/cancel", "answer/answer", "answer/pause", "resume/resume", "resume/cancel", "lease/cancel", "lease/pause",
     "lease/lease", "landing/cancel", "landing/pause", "sweep/landing", "landing/opening",
@@ -74,14 +75,15 @@ RACES = [
 
 
 @pytest.mark.rule("F13", "F21", "FR-G5", "FR-A19", "H3", "R1", "R4", "R8", "R9", "R10", "R11", "R16")
+@pytest.mark.timeout(60 + 5 * ROUNDS)
 @pytest.mark.parametrize("name", RACES)
 def test_of_two_that_meet_at_one_run_the_loser_is_told_and_the_run_is_in_one_legal_state(
     service: Service, name: str
 ) -> None:
-    chance = random.Random(name)
-    for number in range(int(os.environ.get("LOOMSVC_RACES", "3"))):
+    moments = chance(name)
+    for number in range(ROUNDS):
         run_id, bodies = race(service, name)
-        answers = meet(chance, *bodies)
+        answers = meet(moments, *bodies)
         errors = [a["error"]["code"] for a in answers if isinstance(a, dict) and "error" in a]
         assert set(errors) <= {"CONFLICT", "INSTANCE_CHANGED"}, (number, answers)
         check_run(service, run_id)

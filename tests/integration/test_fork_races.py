@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import random
 import uuid
 from pathlib import Path
 from typing import Any
@@ -17,14 +15,16 @@ from apps.ledger.models import Event, Operation
 from apps.results.models import ArtifactRevision
 from apps.runs.models import Run, StartingBoundary, State
 from apps.runs.services.sweeping import sweep
+from tests.chances import chance, rounds
 from tests.conftest import Service
 from tests.integration.attacking import deadlocks as deadlocks_seen
 from tests.integration.attacking import meet
 from tests.integration.diverging_runs import add_keeper, creates, paused, replaces, resume, somebody, standing
 
-pytestmark = pytest.mark.django_db(transaction=True)
+ROUNDS = rounds(3)
 
-ROUNDS = int(os.environ.get("LOOMSVC_RACES", "3"))
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60 + 5 * ROUNDS)]
+
 THEN = {"n": 0}
 
 
@@ -50,11 +50,11 @@ def keeper(service: Service, loom_paths: Path) -> Service:
 
 @pytest.mark.rule("M9", "R11", "F13", "F21")
 def test_a_fork_and_a_cancel_of_its_source_both_hold(keeper: Service) -> None:
-    chance, before = random.Random("fork/cancel"), deadlocks()
+    moments, before = chance("fork/cancel"), deadlocks()
     for _ in range(ROUNDS):
         run = paused(keeper, [{"put": 1}, {}])
         answers = meet(
-            chance,
+            moments,
             lambda run=run: fork(keeper, run["runId"], 1),
             lambda run=run: keeper.operate("cancel_run", runId=run["runId"]),
         )
@@ -69,11 +69,11 @@ def test_a_fork_and_a_cancel_of_its_source_both_hold(keeper: Service) -> None:
 @pytest.mark.rule("M9", "R8", "F13", "F21")
 def test_of_forks_of_an_exclusive_loom_that_meet_one_is_made(service: Service, loom_paths: Path) -> None:
     add_keeper(loom_paths, exclusive=True)
-    chance, before = random.Random("fork/fork"), deadlocks()
+    moments, before = chance("fork/fork"), deadlocks()
     source = service.finish("keeper", do=[{"put": 1}])["runId"]
     for _ in range(ROUNDS):
         bodies = [lambda: fork(service, source, 1) for _ in range(3)]
-        answers = meet(chance, *bodies, lambda: service.operate("run", loomName="keeper", input={"do": []}))
+        answers = meet(moments, *bodies, lambda: service.operate("run", loomName="keeper", input={"do": []}))
         assert sorted(map(str, codes(answers))) == ["BUSY", "BUSY", "BUSY", "None"]
         [made] = [answer["run"] for answer in answers if "error" not in answer]
         assert all(a["error"]["details"] == {"runId": made["runId"]} for a in answers if "error" in a)
@@ -85,7 +85,7 @@ def test_of_forks_of_an_exclusive_loom_that_meet_one_is_made(service: Service, l
 def test_one_fork_comes_of_one_operation_however_many_send_it(keeper: Service) -> None:
     source = keeper.finish("keeper", do=[{"put": 1}, {}])["runId"]
     identity = {"operationId": str(uuid.uuid4())}
-    answers = meet(random.Random("same"), *[lambda: fork(keeper, source, 1, **identity) for _ in range(8)])
+    answers = meet(chance("same"), *[lambda: fork(keeper, source, 1, **identity) for _ in range(8)])
     assert Run.objects.filter(trace_id=source).count() == 2
     decided = [answer["receipt"] for answer in answers if answer["receipt"]["status"] != "pending"]
     assert all(receipt == decided[0] for receipt in decided)
@@ -93,14 +93,14 @@ def test_one_fork_comes_of_one_operation_however_many_send_it(keeper: Service) -
 
 @pytest.mark.rule("M8", "F13", "F21")
 def test_a_resume_and_a_replacement_that_meet_come_one_after_the_other(keeper: Service) -> None:
-    chance, before = random.Random("resume/replace"), deadlocks()
+    moments, before = chance("resume/replace"), deadlocks()
     revision = 1
     for number in range(1, ROUNDS + 1):
         run = paused(keeper, [{"read": [["other", "main"]]}, {}])
         now = standing(keeper, "a")
         assert now is not None
         answers = meet(
-            chance,
+            moments,
             lambda run=run: resume(keeper, run),
             lambda revision=revision, number=number: somebody(
                 keeper, "other/main", replaces("a", revision, {"n": number})
@@ -116,7 +116,7 @@ def test_a_resume_and_a_replacement_that_meet_come_one_after_the_other(keeper: S
 
 @pytest.mark.rule("M8", "F13", "F21")
 def test_runs_that_bring_the_same_artifacts_back_at_once_do_it_in_one_order(keeper: Service) -> None:
-    chance, before = random.Random("resume/resume"), deadlocks()
+    moments, before = chance("resume/resume"), deadlocks()
     places = [["other", "main"], ["third", "main"], ["fourth", "main"]]
     somebody(keeper, "third/main", creates("b", THEN))
     somebody(keeper, "fourth/main", creates("c", THEN))
@@ -124,7 +124,7 @@ def test_runs_that_bring_the_same_artifacts_back_at_once_do_it_in_one_order(keep
     runs = [paused(keeper, [{"read": read}, {}]) for read in reads]
     for place, artifact_id in (("other", "a"), ("third", "b"), ("fourth", "c")):
         somebody(keeper, f"{place}/main", replaces(artifact_id, 1, "meanwhile"))
-    answers = meet(chance, *[lambda run=run: resume(keeper, run, scope="artifacts") for run in runs])
+    answers = meet(moments, *[lambda run=run: resume(keeper, run, scope="artifacts") for run in runs])
     assert codes(answers) == [None, None, None], answers
     # Whoever came first brought them back; for the others nothing differed.
     assert all(standing(keeper, artifact_id) == (3, THEN) for artifact_id in "abc")

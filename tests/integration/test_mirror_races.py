@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from apps.core.database import for_update
 from apps.results.services import mirroring
 from apps.results.services.restoring import restore_artifacts
 from apps.runs.services import diverging
+from tests.chances import chance
 from tests.conftest import Service
 from tests.integration.attacking import deadlocks, meet, only_on_postgresql
 from tests.integration.diverging_runs import add_keeper, creates, paused, somebody
@@ -56,7 +56,7 @@ def test_a_restore_and_a_resume_that_make_the_same_place_wait_in_one_direction(
     monkeypatch.setattr(mirroring, "for_update", after_making)
     monkeypatch.setattr(diverging, "restore_artifacts", after_holding)
     before = deadlocks()
-    done, went = meet(random.Random(1), lambda: restore(service, mirror, "artifacts"), resumed)
+    done, went = meet(chance("restore/resume"), lambda: restore(service, mirror, "artifacts"), resumed)
     assert done["applied"] is False, "another's data stands there"
     assert "error" not in went, went
     assert deadlocks() == before
