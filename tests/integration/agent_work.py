@@ -14,10 +14,13 @@ from apps.access.models import Project
 from apps.access.services.credentials import create_credential
 from apps.agents.contracts import CallAgentTool
 from apps.agents.domain.deciding import KnownToolCall
+from apps.agents.models import AgentCall, ToolReceipt
 from apps.agents.services import tool_calls
 from apps.agents.services.tool_calls import Started
 from apps.core import clock, json_text
 from apps.core.caller import Caller, Source
+from apps.core.database import database_time_after
+from apps.ledger.models import Event
 from apps.looms.services.releases import load_release
 from apps.looms.tool_calls import ToolOutput
 from apps.runs.models import Run
@@ -45,6 +48,11 @@ def code(result: dict[str, Any]) -> str | None:
 def issues(result: dict[str, Any]) -> list[tuple[str, str]]:
     """Code and pointer of each issue."""
     return [(issue["code"], issue["path"]) for issue in result["error"]["validation"]["issues"]]
+
+
+def paths(result: dict[str, Any]) -> list[str]:
+    """The pointer of each issue."""
+    return [path for _, path in issues(result)]
 
 
 @dataclass
@@ -117,6 +125,26 @@ def state_of(agent: Agent) -> Any:
     run = Run.objects.select_related("state").get(pk=agent.run_id)
     assert run.state is not None
     return run.state.data
+
+
+def event_types(run_id: str) -> list[str]:
+    return list(Event.objects.filter(run_id=run_id).order_by("seq").values_list("type", flat=True))
+
+
+def everything(agent: Agent) -> tuple[Any, ...]:
+    """What a refused request must leave as it was."""
+    return (
+        agent.run(),
+        agent.view(),
+        state_of(agent),
+        event_types(agent.run_id),
+        list(ToolReceipt.objects.order_by("id").values()),
+    )
+
+
+def after_half_an_hour(agent: Agent) -> None:
+    """Move the call's clock: its receipts have left the protocol."""
+    AgentCall.objects.filter(pk=agent.call_id).update(receipts_until=database_time_after(-1))
 
 
 def in_thread(job: Any) -> tuple[threading.Thread, list[Any]]:
