@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
+from apps.agent_sessions.runtime import reasoning
+from apps.agent_sessions.runtime.ended import Succeeded, Usage
 from apps.agent_sessions.services import working
 from apps.runs.services import worker
 from tests.conftest import Service
@@ -40,3 +45,21 @@ class Client:
 def without_request_id(answer: dict[str, Any]) -> dict[str, Any]:
     """An error's envelope without what differs each time."""
     return {name: value for name, value in answer.items() if name != "request_id"}
+
+
+@pytest.fixture
+def client(service: Service) -> Client:
+    return Client(service)
+
+
+def used(*usages: Usage) -> Callable[..., Any]:
+    """A runtime that sends one request for each usage, and then succeeds."""
+
+    def play(program: Any, input: Any, *, before_request: Any, report: Any, **_: Any) -> Any:
+        for usage in usages:
+            if not before_request():
+                return reasoning.Cancelled(usage)
+            report(usage)
+        return Succeeded("done", usages[-1])
+
+    return play
