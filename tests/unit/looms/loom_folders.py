@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 import itertools
 import os
@@ -12,7 +13,7 @@ from typing import Any
 from apps.looms.checking.check import Checked, check_folder
 from apps.looms.loaded import LoadedLoom
 from apps.looms.memory_results import MemoryResults
-from apps.looms.segments import SegmentInput, SegmentKind, SegmentOutput, run_segment
+from apps.looms.segments import Failed, SegmentInput, SegmentKind, SegmentOutput, run_segment
 
 YAML = """\
 loom: notes
@@ -201,6 +202,12 @@ def start(context):
 """
 
 
+#: The State that :func:`segment` begins with.
+BEFORE: dict[str, Any] = {"text": "before", "items": [], "when": None}
+#: A continuation for Code that waits.
+CONTINUE = "\ndef go_on(step, *answer):\n    return 'done'\n"
+
+
 def small_loom(tmp_path: Path, code: str, *, extra: str = "max_visits: 1000") -> LoadedLoom:
     """A Loom of one Step ``run``, whose module is ``code`` after some imports, a State and an initializer."""
     folder = tmp_path / f"small{next(_numbers)}"
@@ -225,7 +232,7 @@ def segment(loom: LoadedLoom, **changes: Any) -> SegmentInput:
         "input": {},
         "previous": None,
         "previous_step": None,
-        "state": {"text": "before", "items": [], "when": None},
+        "state": copy.deepcopy(BEFORE),
         "continuation": None,
         "answer": None,
         "now": dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
@@ -240,3 +247,12 @@ def segment(loom: LoadedLoom, **changes: Any) -> SegmentInput:
 def run_code(tmp_path: Path, code: str, *, extra: str = "max_visits: 1000", **changes: Any) -> SegmentOutput:
     """Run the Step of :func:`small_loom`."""
     return run_segment(segment(small_loom(tmp_path, code, extra=extra), **changes))
+
+
+def failure(output: SegmentOutput) -> Failed:
+    """Why a segment that began with :data:`BEFORE` failed; nothing of what it did is kept."""
+    assert isinstance(output.ending, Failed), output.ending
+    assert output.staged == ()
+    assert output.state == BEFORE
+    assert output.state_changed is False
+    return output.ending
