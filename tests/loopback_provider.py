@@ -14,6 +14,10 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+# Else they are loaded with a process's first request, which takes longer than the time that some tests give it.
+import pydantic_ai.models.anthropic
+import pydantic_ai.models.openai  # noqa: F401
+
 INPUT_TOKENS, OUTPUT_TOKENS = 11, 7
 #: Stands in every error body and must never be seen again.
 SENTINEL = "body-of-the-provider-9f27c1"

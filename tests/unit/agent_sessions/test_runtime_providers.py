@@ -198,21 +198,21 @@ def test_a_rate_limit_is_waited_for_and_each_request_counts(provider: Provider, 
 
 @pytest.mark.rule("B6")
 def test_a_slow_provider_is_given_up_and_its_request_counts(provider: Provider, wire: tuple[str, bool]) -> None:
-    provider.answers = [hands_in({"answer": 5}, seconds=1.5)]
+    provider.answers = [hands_in({"answer": 5}, seconds=60)]
     began = time.monotonic()
-    ended = work(provider, wire, limits=Limits(request_seconds=0.3, seconds=10))
+    ended = work(provider, wire, limits=Limits(request_seconds=0.3, seconds=40))
     assert isinstance(ended, Failed)
     assert (ended.reason, ended.usage.requests) == ("request_timed_out", 1)
-    assert time.monotonic() - began < 1.4
+    assert time.monotonic() - began < 30
 
 
 @pytest.mark.rule("B6")
 def test_the_whole_work_has_its_time(provider: Provider) -> None:
-    provider.answers = [calls("add", {"a": 1, "b": 1}, seconds=0.2)]
-    ended = work(provider, ("openai", False), limits=Limits(seconds=0.5))
+    provider.answers = [calls("add", {"a": 1, "b": 1}), hands_in({"answer": 5}, seconds=60)]
+    ended = work(provider, ("openai", False), limits=Limits(seconds=2))
     assert isinstance(ended, Failed)
     assert (ended.code, ended.reason) == ("step_timeout", "time_limit")
-    assert 1 <= ended.usage.requests <= 3
+    assert ended.usage.requests == 2
 
 
 @pytest.mark.rule("B9")
