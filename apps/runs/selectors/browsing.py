@@ -21,7 +21,7 @@ from apps.ledger.selectors.operations import runs_of_operation
 from apps.runs import contracts
 from apps.runs.domain.statuses import OPEN
 from apps.runs.models import Run
-from apps.runs.selectors.runs import summary_of
+from apps.runs.selectors.runs import listed_runs, summary_of
 
 WINDOW = 2000
 #: Wherever a status may be named: all that have not ended.
@@ -107,8 +107,7 @@ def matching_runs(
 
 
 def _by_index(project_id: uuid.UUID, criteria: RunCriteria, after: uuid.UUID | None) -> QuerySet[Run]:
-    rows = Run.objects.select_related("project", "pending_action").defer("input", "pending_action__request")
-    rows = rows.filter(project_id=project_id).order_by("-id")
+    rows = listed_runs().filter(project_id=project_id).order_by("-id")
     if criteria.loom_name:
         rows = rows.filter(loom_name=criteria.loom_name)
     if criteria.status == OPEN_RUNS:
@@ -162,7 +161,6 @@ def _as_uuid(text: str) -> uuid.UUID | None:
 
 def runs_by_id(*, project_ids: Collection[uuid.UUID], run_ids: Collection[uuid.UUID]) -> list[contracts.RunSummary]:
     """These Runs, as far as they are of the Projects, newest first."""
-    rows = Run.objects.select_related("project", "pending_action").defer("input", "pending_action__request")
     current = current_instance().id
-    found = rows.filter(project_id__in=project_ids, id__in=run_ids).order_by("-id")
+    found = listed_runs().filter(project_id__in=project_ids, id__in=run_ids).order_by("-id")
     return [summary_of(run, current=current) for run in found]

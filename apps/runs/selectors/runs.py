@@ -27,6 +27,12 @@ _SHOWN = (
 _SHOWN_OF_ACTION = ("kind", "request", "only_person", "created_at")
 
 
+def _fields(*left_out: str) -> list[str]:
+    """The fields of a Run, its Project and its pending Action that a read asks for."""
+    beside = ("project__name", *(f"pending_action__{name}" for name in _SHOWN_OF_ACTION))
+    return [name for name in (*_SHOWN, *beside) if name not in left_out]
+
+
 def _members(run: Run, *, current: uuid.UUID, in_list: bool) -> dict[str, Any]:
     origin = None
     if run.origin_operation_id is not None:
@@ -89,8 +95,10 @@ def summary_of(run: Run, *, current: uuid.UUID) -> contracts.RunSummary:
     return contracts.RunSummary.model_validate(_members(run, current=current, in_list=True))
 
 
-def _with_parts() -> QuerySet[Run]:
-    return Run.objects.select_related("project", "pending_action")
+def listed_runs() -> QuerySet[Run]:
+    """Runs as :func:`summary_of` takes them: nothing is read that no list shows, for a value may be a megabyte."""
+    shown = _fields("input", "pending_action__request")
+    return Run.objects.select_related("project", "pending_action").only(*shown)
 
 
 #: What clients ask for most, again and again while a Run is under way.
@@ -99,7 +107,7 @@ _READ = PreparedRead(
     key=["id", "project_id"],
     related=["project", "pending_action"],
     also={"current_instance_id": current_id()},
-    only=[*_SHOWN, "project__name", *(f"pending_action__{name}" for name in _SHOWN_OF_ACTION)],
+    only=_fields(),
 )
 
 
@@ -113,15 +121,12 @@ def get_run(*, project_id: uuid.UUID, run_id: str) -> contracts.RunView:
 
 def find_run(*, project_id: uuid.UUID, operation_id: str, instance_id: str) -> contracts.RunView | None:
     """The Run that an Operation started, across restarts (O8)."""
-    run = (
-        _with_parts()
-        .filter(
-            project_id=project_id,
-            origin_operation_id=uuid.UUID(operation_id),
-            origin_instance_id=uuid.UUID(instance_id),
-        )
-        .first()
-    )
+    rows = Run.objects.select_related("project", "pending_action").only(*_fields())
+    run = rows.filter(
+        project_id=project_id,
+        origin_operation_id=uuid.UUID(operation_id),
+        origin_instance_id=uuid.UUID(instance_id),
+    ).first()
     return None if run is None else view_of(run, current=current_instance().id)
 
 
@@ -129,7 +134,7 @@ def list_runs(*, project_id: uuid.UUID, query: contracts.ListRuns) -> contracts.
     """One keyset page, newest first: ids sort by time, so no Run is skipped or shown twice (R3)."""
     filters = {"loomName": query.loom_name, "status": query.status}
     after = cursors.decode("list_runs", filters, query.cursor, uuid.UUID)
-    rows = _with_parts().defer("input", "pending_action__request").filter(project_id=project_id).order_by("-id")
+    rows = listed_runs().filter(project_id=project_id).order_by("-id")
     if query.loom_name is not None:
         rows = rows.filter(loom_name=query.loom_name)
     if query.status is not None:
