@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import QuerySet
+
 from apps.agents.models import AgentCall, ToolReceipt
 
 
@@ -81,25 +83,34 @@ def _tool(row: ToolReceipt, run_id: uuid.UUID) -> ToolEntry:
     )
 
 
+#: Of the Run and the credential beside a call; a Run's other values may be large.
+_BESIDE = ("run__project_id", "run__loom_name", "claimed_by__label", "claimed_by__public_id")
+_CALL = (
+    "run", "stage", "step", "visit", "agent_id", "created_at", "deadline_at", "claimed_at", "claimed_by", "closed_as",
+    "closed_at",
+)  # fmt: skip
+
+
+def _calls() -> QuerySet[AgentCall]:
+    return AgentCall.objects.select_related("run", "claimed_by").only(*_CALL, *_BESIDE)
+
+
 def unclaimed_calls(*, project_ids: Collection[uuid.UUID], limit: int) -> list[CallEntry]:
     """Open calls that no agent has claimed, the longest waiting first."""
-    rows = AgentCall.objects.select_related("run", "claimed_by").filter(
-        closed_as="", claim_digest="", run__project_id__in=project_ids
-    )
+    rows = _calls().filter(closed_as="", claim_digest="", run__project_id__in=project_ids)
     return [_call(row) for row in rows.order_by("id")[:limit]]
 
 
 def indeterminate_tool_calls(*, project_ids: Collection[uuid.UUID], limit: int) -> list[ToolEntry]:
     """Tool calls of which nobody knows whether they had an effect, newest first."""
-    rows = ToolReceipt.objects.select_related("call").filter(
-        status="indeterminate", call__run__project_id__in=project_ids
-    )
+    rows = ToolReceipt.objects.select_related("call").defer("call__reads")
+    rows = rows.filter(status="indeterminate", call__run__project_id__in=project_ids)
     return [_tool(row, row.call.run_id) for row in rows.order_by("-id")[:limit]]
 
 
 def calls_of_run(*, run_id: uuid.UUID, limit: int, receipts: int) -> list[CallEntry]:
     """The newest calls of a Run, newest first, each with its first ``receipts`` Tool receipts; two statements."""
-    calls = list(AgentCall.objects.select_related("run", "claimed_by").filter(run_id=run_id).order_by("-id")[:limit])
+    calls = list(_calls().filter(run_id=run_id).order_by("-id")[:limit])
     by_call: dict[uuid.UUID, list[ToolReceipt]] = {call.pk: [] for call in calls}
     for receipt in ToolReceipt.objects.filter(call__in=by_call).order_by("id")[: limit * receipts]:
         if len(by_call[receipt.call_id]) < receipts:

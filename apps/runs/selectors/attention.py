@@ -65,15 +65,23 @@ def _needy(run: Run, since: dt.datetime | None, **more: Any) -> NeedyRun:
     )
 
 
+#: What :func:`_needy` looks at and what the lists go by; other values may be large, and the page follows along.
+_SHOWN = (
+    "project_id", "loom_name", "stage", "step", "status", "updated_at", "last_error", "lease_owner",
+    "lease_expires_at", "due_at", "finished_at",
+)  # fmt: skip
+_SHOWN_OF_ACTION = tuple(f"pending_action__{name}" for name in ("kind", "request", "only_person", "created_at"))
+
+
 def _in(project_ids: Collection[uuid.UUID], status: RunStatus) -> QuerySet[Run]:
-    return Run.objects.defer("input").filter(project_id__in=project_ids, status=status)
+    return Run.objects.only(*_SHOWN).filter(project_id__in=project_ids, status=status)
 
 
 def waiting_for_people(*, project_ids: Collection[uuid.UUID], limit: int) -> list[NeedyRun]:
     """Runs with an open question or confirmation, the longest waiting Runs first."""
     rows = _in(project_ids, RunStatus.WAITING).filter(pending_action__isnull=False).select_related("pending_action")
     found = []
-    for run in rows.order_by("id")[:limit]:
+    for run in rows.only(*_SHOWN, "pending_action", *_SHOWN_OF_ACTION).order_by("id")[:limit]:
         action = run.pending_action
         assert action is not None
         asked = _asked(action.kind, action.request)
