@@ -12,7 +12,18 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from django.db import InterfaceError, OperationalError, connection
-from django.db.models import DateTimeField, DurationField, ExpressionWrapper, Func, Model, QuerySet, Value
+from django.db.models import (
+    BooleanField,
+    Case,
+    DateTimeField,
+    DurationField,
+    ExpressionWrapper,
+    Func,
+    Model,
+    QuerySet,
+    Value,
+    When,
+)
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
 M = TypeVar("M", bound=Model)
@@ -75,6 +86,11 @@ def database_time_after(seconds: float) -> Any:
     """``seconds`` from now by the database's clock."""
     later = database_now() + Value(dt.timedelta(seconds=seconds), output_field=DurationField())
     return ExpressionWrapper(later, output_field=DateTimeField())
+
+
+def holds(**condition: Any) -> Case:
+    """Whether a condition holds, as a part of another read; one about what is not there does not."""
+    return Case(When(**condition, then=Value(True)), default=Value(False), output_field=BooleanField())
 
 
 def for_update(rows: QuerySet[M], *, skip_locked: bool = False) -> QuerySet[M]:

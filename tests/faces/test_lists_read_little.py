@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from console_people import root, signed_in
+from console_people import page, root, signed_in
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from apps.agents.contracts import TaskReference
 from apps.agents.models import AgentCall, ToolReceipt
+from apps.agents.selectors.calls import find_call
 from apps.agents.selectors.watching import calls_of_run
 from apps.core import clock
 
@@ -22,17 +25,18 @@ LARGE = {
 }
 
 
+def columns_in(sql: str) -> set[str]:
+    """The large columns that a statement reads, as ``table.column``."""
+    selected = sql.partition(" FROM ")[0]
+    named = re.findall(r'"(\w+)"\."(\w+)"(?! IS)', selected)
+    return {f"{table}.{column}" for table, column in named if column in LARGE.get(table, ())}
+
+
 def read_of(look: Callable[[], object]) -> tuple[set[str], int]:
     """The large columns that are read, as ``table.column``, and how many statements there are."""
     with CaptureQueriesContext(connection) as captured:
         look()
-    found = {
-        f"{table}.{column}"
-        for each in captured
-        for table, column in re.findall(r'"(\w+)"\."(\w+)"', each["sql"])
-        if column in LARGE.get(table, ())
-    }
-    return found, len(captured)
+    return {column for each in captured for column in columns_in(each["sql"])}, len(captured)
 
 
 def test_lists_of_runs_leave_out_what_they_do_not_show(service: Any) -> None:
@@ -49,6 +53,18 @@ def test_lists_of_runs_leave_out_what_they_do_not_show(service: Any) -> None:
     chosen += [service.finish(do=[{"ending": "ask"}])["runId"] for _ in range(2)]
     assert [read_of(look) for look in looks] == few
     assert [columns for columns, _ in few] == [set()] * len(looks)
+
+
+def test_the_page_of_a_run_reads_no_large_value_twice_and_none_that_it_does_not_show(service: Any) -> None:
+    client = signed_in(root())
+    address = page(service.finish(do=[{"ending": "ask"}])["runId"])
+    client.get(address)
+    with CaptureQueriesContext(connection) as captured:
+        client.get(address)
+    read = Counter(column for each in captured for column in columns_in(each["sql"]))
+    assert read == {"runs_run.input": 1, "runs_run.visits": 1}
+    rows = [each["sql"] for each in captured if 'FROM "runs_run"' in each["sql"]]
+    assert len(rows) == 3, "the Run as it stands, its graph and its time"
 
 
 def test_a_run_is_found_by_its_origin_in_two_statements(service: Any) -> None:
@@ -83,12 +99,18 @@ def test_attention_and_a_runs_agent_calls_read_no_run_whole(service: Any) -> Non
     def look() -> None:
         client.get("/admin/")
 
+    def one() -> None:
+        call = AgentCall.objects.filter(closed_as="").values_list("pk", "run_id")[0]
+        reference = TaskReference(call_id=str(call[0]), run_id=str(call[1]))
+        assert find_call(caller=service.caller, reference=reference).run.release_digest
+
     def of_run() -> None:
         assert len(calls_of_run(run_id=uuid.UUID(waits), limit=10, receipts=10)) in (1, 3)
 
     calls(1)
     look()
     few = [read_of(look), read_of(of_run)]
+    assert read_of(one) == ({"agents_agentcall.reads"}, 2)
     calls(2)
     service.finish(do=[{"ending": "ask"}])
     assert [read_of(look), read_of(of_run)] == few

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
-from django.db.models import BooleanField, Case, QuerySet, Value, When
+from django.db.models import QuerySet
 
 from apps.agents import contracts
 from apps.agents.domain.deciding import CallFacts
@@ -13,24 +12,23 @@ from apps.agents.domain.statuses import ClosedAs, ToolStatus
 from apps.agents.models import AgentCall, ToolReceipt
 from apps.core import clock
 from apps.core.caller import Caller
-from apps.core.database import database_now
+from apps.core.database import database_now, holds
 from apps.core.errors import not_found
 from apps.looms.loaded import AgentTask, LoadedLoom, Skill
 from apps.looms.services.releases import load_release
 from apps.runs.contracts import CursorView, PendingAgentCall
+
+#: A call with the Release of its Run, whose other values may be large.
+_WITH_RELEASE = (*(field.name for field in AgentCall._meta.concrete_fields), "run__release_digest")
 
 
 def _with_life() -> QuerySet[AgentCall]:
     """Calls with what the database's clock says of them: ``is_over``, their receipts have left the protocol
     (A5); ``is_overdue``, they are open past their Step's timeout (R12)."""
     return AgentCall.objects.annotate(
-        is_over=_holds(receipts_until__lte=database_now()),
-        is_overdue=_holds(closed_as="", deadline_at__lt=database_now()),
+        is_over=holds(receipts_until__lte=database_now()),
+        is_overdue=holds(closed_as="", deadline_at__lt=database_now()),
     )
-
-
-def _holds(**condition: Any) -> Case:
-    return Case(When(**condition, then=Value(True)), default=Value(False), output_field=BooleanField())
 
 
 def call_rows(*, caller: Caller, reference: contracts.TaskReference) -> QuerySet[AgentCall]:
@@ -42,7 +40,7 @@ def call_rows(*, caller: Caller, reference: contracts.TaskReference) -> QuerySet
 
 def find_call(*, caller: Caller, reference: contracts.TaskReference) -> AgentCall:
     """The call; ``NOT_FOUND`` for one that never was, and for another Project's (E4, E5)."""
-    call = call_rows(caller=caller, reference=reference).select_related("run").first()
+    call = call_rows(caller=caller, reference=reference).select_related("run").only(*_WITH_RELEASE).first()
     if call is None:
         raise not_found("agent call", reference.call_id)
     return call
@@ -125,7 +123,7 @@ def get_agent_call(*, caller: Caller, reference: contracts.TaskReference) -> con
 def show_agent_call(*, caller: Caller, call_id: str) -> contracts.AgentCallView:
     """The same by the call's id alone."""
     rows = _with_life().filter(pk=uuid.UUID(call_id), run__project_id=caller.project_id)
-    call = rows.select_related("run").first()
+    call = rows.select_related("run").only(*_WITH_RELEASE).first()
     if call is None:
         raise not_found("agent call", call_id)
     return _view(call)

@@ -9,11 +9,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from apps.core.database import database_now
+from apps.core.database import database_now, holds
 from apps.core.errors import not_found
 from apps.ledger.selectors.instances import current_instance
 from apps.runs import contracts
-from apps.runs.domain.statuses import SegmentKind
+from apps.runs.domain.statuses import RunStatus, SegmentKind
 from apps.runs.models import Action, Run, StepAttempt
 from apps.runs.selectors.runs import view_of
 
@@ -39,22 +39,29 @@ class RunDetail:
     state: Any
 
 
+#: Values that may be large and that the page, which follows along, says nothing of.
+_NOT_SHOWN = ("previous", "saved_result", "answer", "policy", "visits", "dependencies")
+
+
 def run_detail(*, project_ids: Collection[uuid.UUID], run_id: uuid.UUID) -> RunDetail:
     """The Run, if it is of one of these Projects; else ``NOT_FOUND``, as for an unknown id (E5)."""
-    rows = Run.objects.select_related("project", "pending_action", "state")
+    rows = Run.objects.select_related("project", "pending_action", "state").defer(*_NOT_SHOWN)
+    rows = rows.annotate(
+        is_left=holds(status=RunStatus.RUNNING, lease_expires_at__lt=database_now()),
+        is_saved=holds(saved_result__isnull=False),
+    )
     run = rows.filter(pk=run_id, project_id__in=project_ids).first()
     if run is None:
         raise not_found("Run", str(run_id))
-    left = Run.objects.filter(pk=run_id, status="running", lease_expires_at__lt=database_now()).exists()
     return RunDetail(
         view=view_of(run, current=current_instance().id),
         project_id=run.project_id,
         due_at=run.due_at,
         is_retry=run.attempts > 0,
         worker=run.lease_owner,
-        is_left=left,
+        is_left=run.is_left,
         segment_started_at=run.segment_started_at,
-        is_saved=run.saved_result is not None,
+        is_saved=run.is_saved,
         attempts=run.step_seq,
         state=None if run.state is None else run.state.data,
     )

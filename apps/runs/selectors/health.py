@@ -7,9 +7,7 @@ import uuid
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from django.db.models import BooleanField, Case, Value, When
-
-from apps.core.database import database_now
+from apps.core.database import database_now, holds
 from apps.runs.domain.statuses import RunStatus
 from apps.runs.models import Run
 
@@ -38,13 +36,10 @@ class Queue:
 
 def held_runs(*, project_ids: Collection[uuid.UUID], limit: int) -> list[HeldRun]:
     """Runs under a lease, the one that ends first at the top."""
-    silent = Case(
-        When(lease_expires_at__lt=database_now(), then=Value(True)), default=Value(False), output_field=BooleanField()
-    )
     rows = Run.objects.filter(status=RunStatus.RUNNING, project_id__in=project_ids).order_by("lease_expires_at")
     return [
         HeldRun(*row)
-        for row in rows.annotate(is_silent=silent).values_list(
+        for row in rows.annotate(is_silent=holds(lease_expires_at__lt=database_now())).values_list(
             "lease_owner", "id", "loom_name", "stage", "step", "segment_started_at", "lease_expires_at", "is_silent"
         )[:limit]
     ]

@@ -45,9 +45,12 @@ def as_run_id(text: str) -> uuid.UUID | None:
     return found if str(found) == text.lower() else None
 
 
+_DRAWN = ("release_digest", "status", "stage", "step", "visit", "visits", "last_error")
+
+
 def picture_of(*, run_id: uuid.UUID) -> RunPicture:
     """The picture of a Run of any Project, for the operator; ``NOT_FOUND``, or ``RELEASE_UNAVAILABLE`` (R14)."""
-    run = Run.objects.filter(pk=run_id).first()
+    run = Run.objects.only(*_DRAWN).filter(pk=run_id).first()
     if run is None:
         raise LoomError(ErrorCode.NOT_FOUND, f"No Run {run_id} in this ledger; --data names the folder of another.")
     status, error = RunStatus(run.status), run.last_error
