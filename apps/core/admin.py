@@ -9,10 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
+
+from apps.core.fields import JsonTextField
 
 if TYPE_CHECKING:
     # Generic to the type checker only.
@@ -43,6 +46,15 @@ class BoundedPaginator(_Pages):
         return len(rows.values_list("pk", flat=True)[: MOST_ROWS + 1])
 
 
+class _List(ChangeList):
+    """Rows without their JSON, of which a list shows nothing and one value may have a megabyte."""
+
+    def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Any]:
+        rows = super().get_queryset(request, *args, **kwargs)
+        fields = self.model._meta.concrete_fields
+        return rows.defer(*(field.name for field in fields if isinstance(field, JsonTextField)))
+
+
 class ReadOnlyAdmin(_ModelAdmin):
     """A model admin for looking.  Only fields named in ``list_filter`` can be filtered by, and not by parts."""
 
@@ -54,6 +66,9 @@ class ReadOnlyAdmin(_ModelAdmin):
     #: Any other order would have no index.
     sortable_by = ()
     view_on_site = False
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return _List
 
     def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
         return False

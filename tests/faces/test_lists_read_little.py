@@ -9,14 +9,18 @@ from collections.abc import Callable
 from typing import Any
 
 from console_people import page, root, signed_in
+from django.contrib import admin
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
 from apps.agents.contracts import TaskReference
 from apps.agents.models import AgentCall, ToolReceipt
 from apps.agents.selectors.calls import find_call
 from apps.agents.selectors.watching import calls_of_run
 from apps.core import clock
+from apps.core.admin import ReadOnlyAdmin
+from apps.core.fields import JsonTextField
 
 #: Columns with values of Code's or of a caller's.
 LARGE = {
@@ -65,6 +69,21 @@ def test_the_page_of_a_run_reads_no_large_value_twice_and_none_that_it_does_not_
     assert read == {"runs_run.input": 1, "runs_run.visits": 1}
     rows = [each["sql"] for each in captured if 'FROM "runs_run"' in each["sql"]]
     assert len(rows) == 3, "the Run as it stands, its graph and its time"
+
+
+def test_djangos_lists_of_rows_read_no_json(service: Any) -> None:
+    service.finish(do=[{"ending": "ask", "record": "needle"}])
+    client = signed_in(root())
+    for model, models in admin.site._registry.items():
+        if isinstance(models, ReadOnlyAdmin):
+            name = f"{model._meta.app_label}_{model._meta.model_name}"
+            with CaptureQueriesContext(connection) as captured:
+                assert client.get(reverse(f"admin:{name}_changelist")).status_code == 200
+            of_rows = [each["sql"] for each in captured if f'FROM "{name}"' in each["sql"]]
+            assert of_rows
+            for field in model._meta.concrete_fields:
+                if isinstance(field, JsonTextField):
+                    assert not any(f'"{name}"."{field.column}"' in sql for sql in of_rows), field
 
 
 def test_a_run_is_found_by_its_origin_in_two_statements(service: Any) -> None:
