@@ -143,9 +143,10 @@ class PatchStep:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """The RFC 6902 steps from one value to another; ``said`` tells what is not shown."""
+    """The RFC 6902 steps from one value to another, ``number`` in all; ``said`` tells what is not shown."""
 
     steps: tuple[PatchStep, ...]
+    number: int
     said: str | None = None
 
 
@@ -153,7 +154,7 @@ def patch_between(old: Any, new: Any) -> Patch:
     """The JSON Patch that makes ``old`` into ``new``; long ones are cut, and say so."""
     steps = jsonpatch.make_patch(old, new).patch
     said = f"The first {MOST_PATCH_STEPS:,} of {len(steps):,} steps." if len(steps) > MOST_PATCH_STEPS else None
-    return Patch(tuple(map(_step, steps[:MOST_PATCH_STEPS])), said)
+    return Patch(tuple(map(_step, steps[:MOST_PATCH_STEPS])), len(steps), said)
 
 
 def _step(step: dict[str, Any]) -> PatchStep:

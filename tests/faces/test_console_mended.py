@@ -237,3 +237,21 @@ def test_the_groups_to_begin_with_let_one_look_and_the_other_steer(service: Any)
     assert signed_in(ada).get(f"{LIST}bulk/?do=cancel").status_code == 403
     assert press(signed_in(ada), run_id, "cancel").status_code == 302
     assert service.run(run_id)["status"] == "cancelled"
+
+
+@pytest.mark.rule("FR-I3")
+def test_a_change_of_a_state_is_cut_where_it_is_long_and_says_so(service: Any) -> None:
+    from apps.runs.models import State, StepAttempt
+
+    run_id = service.finish(do=[{"ending": "leave"}])["runId"]
+    attempts = StepAttempt.objects.filter(run_id=run_id, stage="work").order_by("step_seq")
+    before, after = list(dict.fromkeys(attempts.values_list("state_id", flat=True)))[:2]
+    State.objects.filter(pk=before).update(data={})
+    State.objects.filter(pk=after).update(data={str(number): "long " * 100 for number in range(600)})
+    shown = text_of(signed_in(root()).get(page(run_id, "state")))  # type: ignore[arg-type]
+    assert "600 changes" in shown
+    _, said, below = shown.partition("The first 500 of 600 steps.")
+    steps = below.partition("</table>")[0]
+    assert said
+    assert steps.count("<td>add</td>") == 500
+    assert "long " * 100 not in steps

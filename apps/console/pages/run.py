@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import jsonpatch
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 
 from apps.agents.selectors.watching import calls_of_run
+from apps.console.differences import patch_between
 from apps.console.page import page, render
 from apps.console.pages.asked import answer_in_words, asked_form, draft, held_forms
 from apps.console.pages.choosing import typed
@@ -191,7 +191,7 @@ def _state(detail: RunDetail, before: int | None) -> dict[str, Any]:
         {
             "change": change,
             "is_first": change.before is None,
-            "patch": [] if change.before is None else jsonpatch.make_patch(change.before, change.after).patch,
+            "patch": patch_between(change.before, change.after),
         }
         for change in changes
     ]
