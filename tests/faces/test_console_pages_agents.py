@@ -13,8 +13,10 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.access.services.projects import create_project
 from apps.agent_sessions.models import AgentSession, ModelUsage, ProviderKey
+from apps.agent_sessions.runtime.models import Provider
 from apps.core import clock
 from apps.core.errors import ErrorCode, LoomError
+from apps.core.ids import new_id
 
 AGENTS = "/admin/console/agents/"
 HIDDEN = "what only its caller may read"
@@ -28,6 +30,13 @@ def session(project_id: Any, **more: Any) -> AgentSession:
         "input_tokens": 1200, "output_tokens": 34, "created_at": clock.now(), "started_at": clock.now(),
     }  # fmt: skip
     return AgentSession.objects.create(project_id=project_id, **{**given, **more})
+
+
+class Known:
+    """What a file of models names."""
+
+    def providers(self) -> list[Provider]:
+        return [Provider("openai", "OpenAI", True), Provider("acme", "Acme", True), Provider("free", "Free", False)]
 
 
 def words(response: Any) -> str:
@@ -72,12 +81,7 @@ def test_agents_are_shown_with_what_they_used_and_without_what_they_said(here: A
 def test_what_a_project_has_no_key_for_leads_to_where_one_is_entered(
     here: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from apps.agent_sessions.runtime.models import Provider
     from apps.console.pages import agents
-
-    class Known:
-        def providers(self) -> list[Provider]:
-            return [Provider("openai", "OpenAI", True), Provider("acme", "Acme", True), Provider("free", "Free", False)]
 
     monkeypatch.setattr(agents, "known_models", Known)
     response = signed_in(root()).get(AGENTS)
@@ -89,6 +93,25 @@ def test_what_a_project_has_no_key_for_leads_to_where_one_is_entered(
 
     monkeypatch.setattr(agents, "known_models", broken)
     assert "cannot be read: line 3" in words(signed_in(root("other")).get(AGENTS))
+
+
+@pytest.mark.rule("FR-I3")
+def test_a_list_of_keys_that_is_cut_says_so_and_takes_none_for_missing(
+    here: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from apps.console.pages import agents
+
+    monkeypatch.setattr(agents, "MOST_KEYS", 1)
+    monkeypatch.setattr(agents, "known_models", Known)
+    before = create_project(name="before", now=clock.now()).pk
+    key = ProviderKey.objects.get()
+    key.pk, key.project_id = new_id(), before
+    key.save(force_insert=True)
+    shown = words(signed_in(root()).get(f"{AGENTS}?project=trials"))
+    assert "these are the first 1." in shown
+    assert "before openai …wxyz" in shown
+    assert "trials openai …wxyz" not in shown
+    assert "Project trials has no key for Acme ." in shown
 
 
 @pytest.mark.rule("K14")

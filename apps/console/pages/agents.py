@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import uuid
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from apps.agent_sessions.selectors.overview import KeyEntry, SessionPage, list_keys, session_page, usage_since
+from apps.agent_sessions.selectors.overview import SessionPage, list_keys, session_page, usage_since
 from apps.agent_sessions.services.models import known_models
+from apps.agent_sessions.services.provider_keys import keyed_providers
 from apps.console.page import page, render
 from apps.console.pages.choosing import choices_named, page_in, project_in
 from apps.console.permissions import Operator, Permission
@@ -33,7 +35,7 @@ def agents(request: HttpRequest, operator: Operator) -> HttpResponse:
     seen = list(operator.projects)
     since = clock.now().astimezone(dt.UTC).date() - dt.timedelta(days=DAYS - 1)
     keys = list_keys(project_ids=seen, limit=MOST_KEYS) if operator.may(Permission.KEYS) else None
-    missing, catalogue_problem = ([], "") if keys is None else _without_key(operator.projects[project], keys)
+    missing, catalogue_problem = ([], "") if keys is None else _without_key(project, operator.projects[project])
     context = {
         "title": "Background agents",
         "found": found,
@@ -44,6 +46,7 @@ def agents(request: HttpRequest, operator: Operator) -> HttpResponse:
         "days": DAYS,
         "most_used": MOST_USED,
         "keys": None if keys is None else [(key, _where_to_set(key.project, key.provider)) for key in keys],
+        "most_keys": MOST_KEYS,
         "missing": missing,
         "catalogue_problem": catalogue_problem,
     }
@@ -55,12 +58,13 @@ def _where_to_set(project: str, provider: str) -> str:
     return reverse("admin:provider_key_setup", args=[project, provider])
 
 
-def _without_key(project: str, keys: list[KeyEntry]) -> tuple[list[tuple[str, str]], str]:
+def _without_key(project_id: uuid.UUID, project: str) -> tuple[list[tuple[str, str]], str]:
     """Providers that the Project has no key for, each with where to enter one; why they cannot be told, if so."""
-    known = {key.provider for key in keys if key.project == project}
     try:
         providers = known_models().providers()
     except LoomError as error:
         return [], error.message
-    missing = [one for one in providers if one.needs_key and one.id not in known]
+    # Asked for by itself: the list of keys is cut.
+    keyed = keyed_providers(project_id)
+    missing = [one for one in providers if one.needs_key and one.id not in keyed]
     return [(one.display_name, _where_to_set(project, one.id)) for one in missing], ""
