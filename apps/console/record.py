@@ -1,6 +1,7 @@
 """What operators change outside the operations ledger (accounts, credentials, models, restores), in Django's log (K25).
 
-The log has no page that changes or removes its rows.
+The log has no page that changes or removes its rows.  A row is written in the transaction of its change: there is
+neither without the other.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from console_people import operator, root, signed_in, text_of, with_role
+from django.db import OperationalError
 from django.test import Client
 
 from apps.access.domain.entries import MCP_ENTRIES
@@ -83,6 +84,24 @@ def test_a_revoked_credential_opens_nothing_and_both_changes_are_in_the_audit_tr
     assert trail.count(f"made {public_id} for agent_ide in Project trials: The IDE of Ada") == 1
     assert trail.count(f"revoked {public_id}: The IDE of Ada") == 1
     assert "ada" in trail
+
+
+@pytest.mark.rule("K25")
+def test_a_credential_is_not_revoked_without_its_record(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from apps.console.pages import access
+
+    client = signed_in(root())
+    make(client)
+
+    def full(**_: Any) -> None:
+        raise OperationalError("the disk is full")
+
+    monkeypatch.setattr(access, "record_credential", full)
+    credential = Credential.objects.get()
+    with pytest.raises(OperationalError):
+        client.post(f"{ACCESS}{credential.public_id}/revoke/")
+    credential.refresh_from_db()
+    assert credential.revoked_at is None
 
 
 @pytest.mark.parametrize(

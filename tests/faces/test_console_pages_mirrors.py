@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from console_people import digest, form, operator, root, signed_in, text_of, with_role
+from django.db import OperationalError
 
 from apps.access.services.projects import create_project
 from apps.core import clock
@@ -61,6 +62,24 @@ def test_a_superuser_restores_what_the_plan_says_and_the_audit_trail_keeps_it(mi
     assert f"restored everything of Mirror {mirror['mirrorId']} into Project target" in trail
     again = words(client.get(planned))
     assert "Run 1 unchanged" in again
+
+
+@pytest.mark.rule("K25")
+def test_nothing_is_restored_without_its_record(mirror: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    from apps.console.pages import mirrors
+
+    client = signed_in(root())
+    action = f"{address(mirror)}restore/"
+    filled = form(client, f"{address(mirror)}?scope=all&project=target", action)
+
+    def full(**_: Any) -> None:
+        raise OperationalError("the disk is full")
+
+    monkeypatch.setattr(mirrors, "record_restore", full)
+    before = digest()
+    with pytest.raises(OperationalError):
+        client.post(action, filled)
+    assert digest() == before
 
 
 @pytest.mark.rule("M5")

@@ -56,14 +56,14 @@ def create_credential(
     return credential, token.text
 
 
-def revoke_credential(*, public_id: str, now: dt.datetime) -> Credential:
-    """End a credential for good; revoking twice keeps the first time."""
+def revoke_credential(*, public_id: str, now: dt.datetime) -> tuple[Credential, bool]:
+    """End a credential for good, and whether this ended it; revoking twice keeps the first time."""
     with transaction.atomic():
-        Credential.objects.filter(public_id=public_id, revoked_at=None).update(revoked_at=now)
+        ended = Credential.objects.filter(public_id=public_id, revoked_at=None).update(revoked_at=now)
         credential = Credential.objects.select_related("project").filter(public_id=public_id).first()
     if credential is None:
         raise not_found("credential", public_id)
-    return credential
+    return credential, ended > 0
 
 
 def grant_mirror_writes(*, public_id: str, projects: Iterable[Project], revoke: bool = False) -> Credential:

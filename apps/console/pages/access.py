@@ -127,11 +127,12 @@ def revoke(request: HttpRequest, operator: Operator, public_id: str) -> HttpResp
     if entry is None or entry.project_id not in operator.projects:
         raise Http404
     require(operator, Permission.CREDENTIALS, entry.project_id)
-    revoke_credential(public_id=public_id, now=now)
-    if entry.revoked_at is None:
-        record_credential(
-            user=request.user, public_id=public_id, is_new=False, said=f"revoked {public_id}: {entry.label}"
-        )
+    with transaction.atomic():
+        _, is_ended = revoke_credential(public_id=public_id, now=now)
+        if is_ended:
+            said = f"revoked {public_id}: {entry.label}"
+            record_credential(user=request.user, public_id=public_id, is_new=False, said=said)
+    if is_ended:
         messages.success(request, f"Credential {public_id} ({entry.label}) is revoked: it opens nothing any more.")
     else:
         messages.info(request, f"Credential {public_id} had been revoked before.")

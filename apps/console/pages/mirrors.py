@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 
@@ -128,19 +129,20 @@ def restore(request: HttpRequest, operator: Operator, mirror_id: uuid.UUID) -> H
     kept = find_mirror(projects=operator.projects, mirror_id=str(mirror_id))
     target = _target(operator, kept.mirror_id, request.POST)
     require(operator, Permission.RESTORE, target.project_id)
+    project = operator.projects[target.project_id]
     try:
-        with taken_from_storage(kept.digest) as found:
+        with taken_from_storage(kept.digest) as found, transaction.atomic():
             done = restore_mirror(
                 caller=operator.caller(target.project_id), target=target, found=found, dry_run=False, now=clock.now()
             )
+            if done.applied:
+                said = f"restored {SCOPES[target.scope]} of Mirror {mirror_id} into Project {project}"
+                record_restore(user=request.user, mirror_id=str(mirror_id), said=said)
     except MirrorInvalid as damage:
         return _page(request, operator, mirror_id, f"Nothing was restored: it is damaged. {damage.problem}.")
     except LoomError as error:
         return _page(request, operator, mirror_id, f"Nothing was restored. {error.message}")
     if not done.applied:
         return _page(request, operator, mirror_id, "Nothing was restored: something is in the way.", done)
-    project = operator.projects[target.project_id]
-    said = f"restored {SCOPES[target.scope]} of Mirror {mirror_id} into Project {project}"
-    record_restore(user=request.user, mirror_id=str(mirror_id), said=said)
     messages.success(request, f"Restored into Project {project}.")
     return redirect("admin:console_run", done.run_id) if done.run_id else redirect("admin:console_mirror", mirror_id)

@@ -22,7 +22,7 @@ class Command(LoomsvcCommand):
         token = tokens.read(options["public_id"])
         public_id = token.public_id if token else options["public_id"]
         try:
-            credential = revoke_credential(public_id=public_id, now=clock.now())
+            credential, _ = revoke_credential(public_id=public_id, now=clock.now())
         except LoomError:
             raise CommandError("No credential has this public id; `loomsvc token_list` shows them all.") from None
         assert credential.revoked_at is not None
