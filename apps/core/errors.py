@@ -131,3 +131,12 @@ def invalid_request(contract: str, issues: Sequence[Issue]) -> LoomError:
 def not_found(kind: str, identifier: str) -> LoomError:
     """The one wording for an unknown id and for another Project's (E5)."""
     return LoomError(ErrorCode.NOT_FOUND, f"No {kind} {identifier} in this Project.")
+
+
+def cut_off() -> LoomError:
+    """What a request is told that was under way when the service was stopped: its thread goes on, unheard."""
+    return LoomError(
+        ErrorCode.INTERNAL,
+        "The service was stopped before it could answer, so whether this was applied is not known. After a write, ask "
+        "get_operation with its operationId and serviceInstanceId (after a restart find_run) before you send it again.",
+    )

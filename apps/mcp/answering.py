@@ -10,7 +10,7 @@ from mcp_types.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST
 from apps.access.services.throttling import authenticate_from
 from apps.core.caller import Caller
 from apps.core.database import DATABASE_TROUBLE
-from apps.core.errors import ErrorCode, LoomError
+from apps.core.errors import ErrorCode, LoomError, cut_off
 from apps.core.exchange import Head, Reply
 from apps.core.ids import new_id
 from apps.core.outages import outage
@@ -90,6 +90,12 @@ def unavailable(message: str) -> RpcError:
     """503; the same request may succeed a little later."""
     data = LoomError(ErrorCode.UNAVAILABLE, message).to_wire()
     return RpcError(INTERNAL_ERROR, message, status=503, data=data, headers=(("retry-after", str(_RETRY_SECONDS)),))
+
+
+def stopped() -> RpcError:
+    """500 for a request that was under way when the service was stopped."""
+    error = cut_off()
+    return RpcError(INTERNAL_ERROR, error.message, status=500, data=error.to_wire())
 
 
 #: More requests than threads and queue hold.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +18,7 @@ from apps.core.caller import Source
 from apps.core.endpoints import Endpoint, tools_for
 from apps.core.exchange import Disconnected, Head, Receive, Reply, Scope, Send, read_body
 from apps.mcp import door
-from apps.mcp.answering import OVERLOADED, answer, refuse
+from apps.mcp.answering import OVERLOADED, answer, refuse, stopped
 from apps.mcp.elicitation import Given, Interaction
 from apps.mcp.handshake import Asked
 from apps.mcp.interacting import INTERACTIONS
@@ -78,6 +79,8 @@ class EntryApplication:
             )
         except threads.Overloaded:
             return refuse(OVERLOADED)
+        except asyncio.CancelledError:
+            return refuse(stopped())
 
     async def _again(self, head: Head, body: bytes | None, call: RequestId, given: Given | None) -> Reply | Asked:
         job = partial(answer, self.server, head, body, clock.now(), given=given, request_id=call)

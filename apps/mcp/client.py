@@ -116,6 +116,9 @@ class Service:
             body = None
         if not isinstance(body, dict):
             raise LoomError(ErrorCode.UNAVAILABLE, f"What answers there is not loomsvc (HTTP {response.status_code}).")
+        if response.status_code == httpx.codes.INTERNAL_SERVER_ERROR:
+            # It failed, or was stopped, amid the request: nobody can say what of it was done.
+            raise AnswerLost(_refused(body).message)
         return body
 
 

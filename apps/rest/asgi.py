@@ -8,6 +8,7 @@ middleware and view with the connection it already has (``docs/decisions/0011-dj
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from http import HTTPStatus
 from io import BytesIO
@@ -21,7 +22,7 @@ from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
 from apps.core import threads
-from apps.core.errors import ErrorCode, LoomError
+from apps.core.errors import ErrorCode, LoomError, cut_off
 from apps.core.exchange import Disconnected, Head, Receive, Scope, Send, read_body
 from apps.core.hosts import is_allowed_host, is_allowed_origin
 from apps.core.redaction import holds_credential
@@ -65,6 +66,8 @@ class DjangoApplication(BaseHandler):
         except threads.Overloaded:
             text = "The service has more requests than it can answer just now."
             return problem_response(LoomError(ErrorCode.UNAVAILABLE, text))
+        except asyncio.CancelledError:
+            return problem_response(cut_off())
 
     def _respond(self, scope: Scope, body: bytes) -> HttpResponseBase:
         """Middleware and view; the response is closed unless its content is still to be read."""

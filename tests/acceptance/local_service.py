@@ -140,19 +140,26 @@ class Up:
             time.sleep(0.02)
         return run
 
-    def until_asked(self) -> None:
-        """Wait until clients have sent what nobody has read: the service is stopped, and reads none."""
-        port = int(self.connection["url"].rpartition(":")[2])
-
-        def unread() -> int:
-            rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-            established = (row for row in rows if row[3] == "01" and int(row[1].rpartition(":")[2], 16) == port)
-            return sum(int(row[4].rpartition(":")[2], 16) for row in established)
-
+    def until_asked(self, clients: int = 1) -> None:
+        """Wait until so many clients have sent what nobody has read: the service is stopped, and reads none."""
         deadline = time.monotonic() + 30
-        while not unread():
+        while self._unread() < clients:
             assert time.monotonic() < deadline, "the request never went out"
             time.sleep(0.05)
+
+    def until_heard(self) -> None:
+        """Wait until the service, which goes on now, has read all that clients have sent."""
+        deadline = time.monotonic() + 30
+        while self._unread():
+            assert time.monotonic() < deadline, "the request was never read"
+            time.sleep(0.05)
+
+    def _unread(self) -> int:
+        """Connections to the service with bytes that it has not read."""
+        port = int(self.connection["url"].rpartition(":")[2])
+        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        established = (row for row in rows if row[3] == "01" and int(row[1].rpartition(":")[2], 16) == port)
+        return sum(int(row[4].rpartition(":")[2], 16) > 0 for row in established)
 
     def stop(self, number: int = signal.SIGTERM) -> tuple[int, float]:
         """Signal it; its exit code, and seconds until it had ended."""

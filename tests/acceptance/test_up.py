@@ -6,10 +6,16 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sqlite3
 import stat
 import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from local_service import Services, Up, loomsvc, services  # noqa: F401
 
@@ -19,6 +25,22 @@ def busy(up: Up, seconds: float) -> str:
     run_id = up.start("trial", {"do": [{"seconds": seconds}]})
     up.until(run_id, "running")
     return run_id
+
+
+def begin(instance: str) -> dict[str, Any]:
+    """The arguments that start a Run."""
+    return {"loomName": "trial", "input": {}, "operationId": str(uuid.uuid4()), "serviceInstanceId": instance}
+
+
+def token_of(up: Up, entry: str) -> str:
+    return str(up.connection["entries"][entry]["token"])
+
+
+def post(url: str, token: str, body: Any, headers: dict[str, str] | None = None) -> tuple[int, Any]:
+    """Status and JSON of an answer, whatever its status."""
+    sent = {"Authorization": f"Bearer {token}", **(headers or {})}
+    answer = httpx.post(url, json=body, headers=sent, timeout=20, trust_env=False)
+    return answer.status_code, answer.json()
 
 
 @pytest.mark.rule("N2", "N4")
@@ -111,6 +133,42 @@ def test_a_step_in_flight_does_not_keep_it_and_is_interrupted_at_the_next_start(
     assert run["status"] == "failed"
     assert run["lastError"]["code"] == "RUN_INTERRUPTED"
     assert run["historical"] is True
+
+
+@pytest.mark.rule("E1", "FR-F17")
+def test_who_waits_for_an_answer_while_it_stops_is_told_that_nobody_knows(services: Services, tmp_path: Path) -> None:
+    up = services.up(tmp_path / "data")
+    entry, instance = up.connection["entries"]["agent_ide"], up.events[-1]["serviceInstanceId"]
+    call = {"name": "run", "arguments": begin(instance)}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    accept = {"Accept": "application/json, text/event-stream"}
+    identity = ("--operation-id", str(uuid.uuid4()), "--service-instance-id", instance)
+    # Who holds the ledger keeps every write waiting.
+    with closing(sqlite3.connect(up.folder / "ledger.sqlite3")) as ledger, ThreadPoolExecutor() as clients:
+        ledger.execute("BEGIN IMMEDIATE")
+        up.process.send_signal(signal.SIGSTOP)
+        over_mcp = clients.submit(post, up.url + entry["path"], entry["token"], message, accept)
+        over_rest = clients.submit(post, f"{up.url}/api/v1/runs", token_of(up, "studio"), begin(instance))
+        typed = clients.submit(up.command, "run_loom", "trial", "--input", "{}", "--no-follow", *identity)
+        up.until_asked(3)
+        up.process.send_signal(signal.SIGCONT)
+        up.until_heard()
+        code, seconds = up.stop()
+        ledger.rollback()
+        answers = [over_mcp.result(), over_rest.result()]
+    assert code == 0
+    assert seconds < 2
+    assert [status for status, _ in answers] == [500, 500]
+    for error in (answers[0][1]["error"]["data"], answers[1][1]):
+        assert error["code"] == "INTERNAL"
+        assert error["retryable"] is False
+        assert "whether this was applied is not known" in error["message"]
+        assert "get_operation" in error["message"]
+    refused = typed.result()
+    assert refused.returncode == 1
+    assert "ask before you send it again" in refused.stderr
+    assert f"--service-instance-id {instance} --data {up.folder}" in refused.stderr
+    assert "Traceback" not in up.process.communicate()[1]
 
 
 @pytest.mark.rule("R6")
