@@ -7,6 +7,7 @@ import uuid
 from django.core.validators import RegexValidator
 from django.db import models
 
+from apps.access.domain.credentials import LONGEST_LABEL
 from apps.core import clock
 from apps.core.caller import Source
 from apps.core.ids import new_id
@@ -39,7 +40,7 @@ class Credential(models.Model):
     source = models.CharField(max_length=16, choices=[(s.value, s.value) for s in Source])
     #: Further Projects into which it may write Mirrors, and whose Mirrors it sees (N1, M6).
     mirror_projects = models.ManyToManyField(Project, related_name="+", blank=True)
-    label = models.CharField(max_length=200)
+    label = models.CharField(max_length=LONGEST_LABEL)
     secret_digest = models.CharField(max_length=64, editable=False)
     created_at = models.DateTimeField(default=clock.now, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)

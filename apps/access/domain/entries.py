@@ -27,3 +27,8 @@ REST_ENTRY = Entry("rest", "/api/v1", Source.STUDIO)
 CONSOLE_ENTRY = Entry("console", "/admin", Source.CONSOLE)
 #: Sources that a credential can be made for; the console has people instead.
 CREDENTIAL_SOURCES = (Source.AGENT_IDE, Source.CLI, Source.STUDIO)
+
+
+def paths_opened(source: Source) -> str:
+    """The Entries that a credential of this source opens, as one text."""
+    return ", ".join(entry.path for entry in (*MCP_ENTRIES, REST_ENTRY) if entry.source is source)

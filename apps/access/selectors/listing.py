@@ -6,13 +6,15 @@ import datetime as dt
 import uuid
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
+from apps.access.domain.credentials import State, state_of
 from apps.access.models import Credential
 
 
 @dataclass(frozen=True, slots=True)
 class CredentialEntry:
-    """One credential; ``state`` is ``live``, ``expired`` or ``revoked``."""
+    """One credential, and how it stands now."""
 
     id: uuid.UUID
     public_id: str
@@ -24,7 +26,7 @@ class CredentialEntry:
     expires_at: dt.datetime | None
     revoked_at: dt.datetime | None
     last_used_at: dt.datetime | None
-    state: str
+    state: State
 
 
 _FIELDS = (
@@ -55,7 +57,9 @@ def labels_of(*, public_ids: Collection[str], project_ids: Collection[uuid.UUID]
     return dict(rows.values_list("public_id", "label"))
 
 
-def _entry(row: tuple[object, ...], now: dt.datetime) -> CredentialEntry:
-    expires_at, revoked_at = row[7], row[8]
-    is_over = isinstance(expires_at, dt.datetime) and expires_at <= now
-    return CredentialEntry(*row, "revoked" if revoked_at else "expired" if is_over else "live")  # type: ignore[arg-type, call-arg]
+def _entry(row: tuple[Any, ...], now: dt.datetime) -> CredentialEntry:
+    found = dict(zip(_FIELDS, row, strict=True))
+    found["project"] = found.pop("project__name")
+    return CredentialEntry(
+        **found, state=state_of(revoked_at=found["revoked_at"], expires_at=found["expires_at"], now=now)
+    )

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from django.db import IntegrityError, transaction
 
 from apps.access.domain import tokens
+from apps.access.domain.credentials import State, state_of
 from apps.access.domain.entries import CREDENTIAL_SOURCES, Entry
 from apps.access.models import Credential, Project
 from apps.core.caller import Caller, Source
@@ -81,7 +82,7 @@ def grant_mirror_writes(*, public_id: str, projects: Iterable[Project], revoke: 
 
 def is_live(credential: Credential, now: dt.datetime) -> bool:
     """Neither revoked nor expired."""
-    return credential.revoked_at is None and (credential.expires_at is None or credential.expires_at > now)
+    return state_of(revoked_at=credential.revoked_at, expires_at=credential.expires_at, now=now) is State.LIVE
 
 
 #: Every call starts with this one statement.

@@ -10,7 +10,8 @@ from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from apps.access.domain.entries import CREDENTIAL_SOURCES, MCP_ENTRIES, REST_ENTRY
+from apps.access.domain.credentials import LONGEST_LABEL, MOST_DAYS, days_in, is_label
+from apps.access.domain.entries import CREDENTIAL_SOURCES, paths_opened
 from apps.access.selectors.listing import credential_named, list_credentials
 from apps.access.selectors.projects import project_named
 from apps.access.services.credentials import create_credential, revoke_credential
@@ -24,8 +25,6 @@ from apps.core.errors import LoomError
 from apps.core.ids import new_id
 
 ROWS = 50
-_LONGEST_LABEL = 200
-_MOST_DAYS = 36_500
 
 
 @page(Permission.CREDENTIALS)
@@ -69,8 +68,7 @@ def _form_id(request: HttpRequest) -> uuid.UUID | None:
 
 
 def _opens(source: Source) -> str:
-    paths = [entry.path for entry in (*MCP_ENTRIES, REST_ENTRY) if entry.source is source]
-    return f"{source.value}: {', '.join(paths)}"
+    return f"{source.value}: {paths_opened(source)}"
 
 
 @page(Permission.CREDENTIALS, methods=("POST",), otherwise="admin:console_access")
@@ -78,10 +76,11 @@ def create(request: HttpRequest, operator: Operator) -> HttpResponse:
     """Make a credential; this answer is the only one that ever shows its text (K2)."""
     label, days = request.POST.get("label", "").strip(), request.POST.get("days", "").strip()
     errors = {}
-    if not label or len(label) > _LONGEST_LABEL or not label.isprintable():
-        errors["label"] = f"A label is one line of 1 to {_LONGEST_LABEL} printable characters."
-    if days and not (days.isascii() and days.isdigit() and len(days) <= 5 and 1 <= int(days) <= _MOST_DAYS):
-        errors["days"] = f"Give a whole number of days from 1 to {_MOST_DAYS:,}, or nothing."
+    if not is_label(label):
+        errors["label"] = f"A label is one line of 1 to {LONGEST_LABEL} printable characters."
+    ends_after = days_in(days)
+    if days and ends_after is None:
+        errors["days"] = f"Give a whole number of days from 1 to {MOST_DAYS:,}, or nothing."
     if request.POST.get("source") not in {source.value for source in CREDENTIAL_SOURCES}:
         errors["source"] = "Choose which Entries it opens."
     home = operator.project_named(request.POST.get("project", ""))
@@ -101,7 +100,7 @@ def create(request: HttpRequest, operator: Operator) -> HttpResponse:
                 source=source,
                 label=label,
                 now=now,
-                expires_at=now + dt.timedelta(days=int(days)) if days else None,
+                expires_at=now + dt.timedelta(days=ends_after) if ends_after else None,
                 credential_id=form_id,
             )
             said = f"made {credential.public_id} for {source.value} in Project {operator.projects[home]}: {label}"

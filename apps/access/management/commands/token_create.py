@@ -6,7 +6,8 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.access.domain.entries import CREDENTIAL_SOURCES, MCP_ENTRIES, REST_ENTRY
+from apps.access.domain.credentials import LONGEST_LABEL, MOST_DAYS, days_in, is_label
+from apps.access.domain.entries import CREDENTIAL_SOURCES, paths_opened
 from apps.access.selectors.projects import project_named
 from apps.access.services.credentials import create_credential, grant_mirror_writes
 from apps.access.services.projects import DEFAULT_PROJECT
@@ -14,20 +15,19 @@ from apps.core import clock, json_text
 from apps.core.caller import Source
 from apps.core.commands import LoomsvcCommand
 
-_LONGEST_LABEL = 200
-
 
 def _label(text: str) -> str:
     text = text.strip()
-    if not text or len(text) > _LONGEST_LABEL or not text.isprintable():
-        raise argparse.ArgumentTypeError(f"a label is one line of 1 to {_LONGEST_LABEL} printable characters")
+    if not is_label(text):
+        raise argparse.ArgumentTypeError(f"a label is one line of 1 to {LONGEST_LABEL} printable characters")
     return text
 
 
 def _days(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= 36_500):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 36500")
-    return int(text)
+    days = days_in(text)
+    if days is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {MOST_DAYS}")
+    return days
 
 
 class Command(LoomsvcCommand):
@@ -77,9 +77,8 @@ class Command(LoomsvcCommand):
             }
             self.stdout.write(json_text.dumps(body))
             return
-        paths = ", ".join(entry.path for entry in (*MCP_ENTRIES, REST_ENTRY) if entry.source is source)
         self.stdout.write(
-            f"Credential {credential.public_id} of Project {project.name} opens {paths} "
+            f"Credential {credential.public_id} of Project {project.name} opens {paths_opened(source)} "
             f"{f'until {expires}' if expires else 'until it is revoked'}.\n"
             f"Keep its text now; it is not shown again:\n\n  {text}\n\n"
             f"Send it as `Authorization: Bearer …`. To end it: loomsvc token_revoke {credential.public_id}"

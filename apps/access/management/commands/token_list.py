@@ -5,18 +5,12 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.access.models import Credential
+from apps.access.domain.credentials import state_of
 from apps.access.selectors.projects import credentials
 from apps.core import clock, json_text
 from apps.core.commands import LoomsvcCommand
 
 _HEADINGS = ("PUBLIC ID", "PROJECT", "SOURCE", "STATUS", "LAST USED", "EXPIRES", "MIRRORS INTO", "LABEL")
-
-
-def _status(credential: Credential, now: dt.datetime) -> str:
-    if credential.revoked_at:
-        return "revoked"
-    return "expired" if credential.expires_at and credential.expires_at <= now else "live"
 
 
 def _wire(moment: dt.datetime | None) -> str | None:
@@ -40,7 +34,7 @@ class Command(LoomsvcCommand):
                 "publicId": credential.public_id,
                 "project": credential.project.name,
                 "source": credential.source,
-                "status": _status(credential, now),
+                "status": state_of(revoked_at=credential.revoked_at, expires_at=credential.expires_at, now=now),
                 "lastUsedAt": _wire(credential.last_used_at),
                 "expiresAt": _wire(credential.expires_at),
                 "mirrorProjects": sorted(project.name for project in credential.mirror_projects.all()),
