@@ -27,7 +27,7 @@ def _inspect(caller: Caller, request: contracts.InspectMirror) -> contracts.Mirr
 
 
 def _export(caller: Caller, request: contracts.ExportMirror) -> contracts.MirrorExported:
-    target = mirrors.target_project(caller, request.target_project)
+    target = mirrors.target_project(mirrors.projects_of(caller), request.target_project)
     held = exporting.find_boundary(project_id=caller.project_id, trace_id=request.trace_id)
     mirror = exporting.export_mirror(caller=caller, held=held, project_id=target, now=clock.now())
     return contracts.MirrorExported(mirror=mirrors.view_of(mirror, request.target_project))
@@ -36,7 +36,7 @@ def _export(caller: Caller, request: contracts.ExportMirror) -> contracts.Mirror
 def _restore(caller: Caller, request: contracts.RestoreMirror) -> contracts.MirrorRestored:
     projects = mirrors.projects_of(caller)
     mirror = mirrors.find_mirror(projects=projects, mirror_id=request.mirror_id)
-    project_id = mirrors.target_project(caller, request.target_project)
+    project_id = mirrors.target_project(projects, request.target_project)
     target = Target(mirror.mirror_id, project_id, request.scope)
     with keeping.taken_from_storage(mirror.digest) as found:
         done = restoring.restore_mirror(

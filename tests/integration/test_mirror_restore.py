@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -54,6 +55,14 @@ def restore(service: Service, mirror: dict[str, Any], scope: str = "all", **more
 
 def actions(result: dict[str, Any]) -> dict[str, str]:
     return {f"{entry['kind']}": entry["action"] for entry in result["plan"]}
+
+
+@pytest.mark.rule("M6")
+def test_a_plan_asks_once_which_projects_a_caller_may_write_into(service: Service, other: Service) -> None:
+    mirror = export(service, service.finish(do=RICH))
+    with CaptureQueriesContext(connection) as captured:
+        restore(service, mirror, dryRun=True)
+    assert sum('FROM "access_project"' in each["sql"] for each in captured) == 1
 
 
 def everything(project: str = "target") -> list[Any]:

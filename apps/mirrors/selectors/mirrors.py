@@ -20,9 +20,9 @@ def projects_of(caller: Caller) -> dict[uuid.UUID, str]:
     return {project.pk: project.name for project in found}
 
 
-def target_project(caller: Caller, name: str) -> uuid.UUID:
-    """The Project of this name; ``NOT_FOUND``, in one wording, unless the caller may write Mirrors into it."""
-    for project_id, found in projects_of(caller).items():
+def target_project(projects: Mapping[uuid.UUID, str], name: str) -> uuid.UUID:
+    """That one of a caller's Projects which has this name; ``NOT_FOUND``, in one wording, for any other."""
+    for project_id, found in projects.items():
         if found == name:
             return project_id
     raise LoomError(ErrorCode.NOT_FOUND, f"There is no Project {name} that you may write Mirrors into.")
