@@ -18,23 +18,24 @@ from apps.ledger.endpoints import GET_OPERATION
 from apps.runs.contracts import OperationResult
 
 #: What a form is told when the service was started anew after it had been rendered.
-RESTARTED = "The service was started anew after this page was made. Nothing was done: look again, then decide anew."
+_RESTARTED = "The service was started anew after this page was made. Nothing was done: look again, then decide anew."
 _AGAIN = "Load the page again and use its form."
 
 
+def identity_in(form: QueryDict) -> dict[str, str]:
+    """The identity that a form carries."""
+    return {name: form.get(name, "") for name in ("operationId", "serviceInstanceId")}
+
+
 def submit(
-    endpoint: Endpoint[Any, Any], operator: Operator, project_id: uuid.UUID, form: QueryDict, **arguments: Any
+    endpoint: Endpoint[Any, Any], operator: Operator, project_id: uuid.UUID, identity: dict[str, str], **arguments: Any
 ) -> OperationResult:
     """Have ``endpoint`` do what a form asks; raises what it refuses, in words for a person."""
-    identity = {
-        "operationId": form.get("operationId", ""),
-        "serviceInstanceId": form.get("serviceInstanceId", ""),
-    }
     try:
         result: OperationResult = endpoint.call(operator.caller(project_id), {**identity, **arguments})
     except LoomError as error:
         if error.code is ErrorCode.INSTANCE_CHANGED:
-            raise LoomError(error.code, RESTARTED) from None
+            raise LoomError(error.code, _RESTARTED) from None
         raise
     return result
 
@@ -53,10 +54,7 @@ def identity_of_each(form: QueryDict, run_id: str) -> dict[str, str]:
         base = uuid.UUID(form.get("operationId", ""))
     except ValueError:
         raise invalid_request("Form", [Issue("type", "/operationId", _AGAIN)]) from None
-    return {
-        "operationId": str(uuid.uuid5(base, run_id)),
-        "serviceInstanceId": form.get("serviceInstanceId", ""),
-    }
+    return {**identity_in(form), "operationId": str(uuid.uuid5(base, run_id))}
 
 
 def is_known(operator: Operator, project_id: uuid.UUID, identity: dict[str, str]) -> bool:

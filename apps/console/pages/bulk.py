@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from django.http import Http404, HttpRequest, HttpResponse
 
-from apps.console.operations import RESTARTED, identity_of_each, is_known
+from apps.console.operations import identity_of_each, is_known, submit
 from apps.console.page import page, render
 from apps.console.pages.runs import asked_in
 from apps.console.permissions import Operator, Permission
 from apps.core import clock
-from apps.core.errors import ErrorCode, LoomError
+from apps.core.errors import LoomError
 from apps.runs import endpoints
 from apps.runs.contracts import RunSummary
 from apps.runs.domain.statuses import TERMINAL
@@ -21,7 +21,7 @@ from apps.runs.selectors.browsing import matching_runs, runs_by_id
 
 #: As many Runs at a time.
 MOST = 500
-#: Word in the form → (title, permission, Endpoint, what is said of a Run that it changed).
+#: Word in the form → (title, Endpoint, what is said of a Run that it changed).
 DEEDS = {
     "pause": ("Pause", endpoints.PAUSE_RUN, "paused, or asked to pause"),
     "cancel": ("Cancel", endpoints.CANCEL_RUN, "cancelled"),
@@ -93,9 +93,9 @@ def _one(operator: Operator, project_id: uuid.UUID, run: RunSummary, deed: str, 
         identity = identity_of_each(request.POST, run.run_id)
         if run.status in TERMINAL and not is_known(operator, project_id, identity):
             return Told(run, "skipped: it had ended", "cancelled")
-        result = endpoint.call(operator.caller(project_id), {**identity, "runId": run.run_id})
+        result = submit(endpoint, operator, project_id, identity, runId=run.run_id)
     except LoomError as error:
-        return Told(run, RESTARTED if error.code is ErrorCode.INSTANCE_CHANGED else error.message, "rejected")
+        return Told(run, error.message, "rejected")
     return Told(run, done if result.receipt.effect == "applied" else "nothing to do", "accepted")
 
 

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 from django.urls import reverse
 
 from apps.console import asking
-from apps.console.operations import number_in, submit
+from apps.console.operations import identity_in, number_in, submit
 from apps.console.page import page, require
 from apps.console.pages.asked import answer_in_words
 from apps.console.pages.run import Refused, show
@@ -118,7 +118,8 @@ def steer(request: HttpRequest, operator: Operator, run_id: uuid.UUID, verb: str
     require(operator, asked.permission, detail.project_id)
     try:
         arguments = asked.arguments(request.POST, detail)
-        result = submit(asked.endpoint, operator, detail.project_id, request.POST, runId=str(run_id), **arguments)
+        identity = identity_in(request.POST)
+        result = submit(asked.endpoint, operator, detail.project_id, identity, runId=str(run_id), **arguments)
     except LoomError as error:
         # What became of the Run meanwhile is shown, not what stood there before.
         present = run_detail(project_ids=list(operator.projects), run_id=run_id)
