@@ -18,11 +18,6 @@ class Outcomes:
     step: str
     is_inside: bool
 
-    @property
-    def leaves_for(self) -> str | None:
-        """The Stage after this one, or ``end``; ``None`` when the target is in the same Stage."""
-        return None if self.is_inside else self.stage
-
 
 def outcomes_of(graph: LoomGraph, stage: str, step: str) -> list[Outcomes]:
     """In the order of the file.  A Stage that follows itself begins anew: its entry is a target inside."""

@@ -319,11 +319,6 @@ class Manifest(Contract):
     entries: list[Entry]
     digest: Digest
 
-    @property
-    def content_bytes(self) -> int:
-        """Size of all entries together."""
-        return sum(entry.size for entry in self.entries)
-
 
 def manifest_digest(members: dict[str, Any]) -> str:
     """The digest of a manifest, given as its wire members with or without one."""
