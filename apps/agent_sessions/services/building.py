@@ -13,8 +13,7 @@ from apps.agent_sessions.domain.refusals import Action, Reason, Recovery, Refusa
 from apps.agent_sessions.runtime.ended import Access, Failed, Limits, Succeeded
 from apps.agent_sessions.runtime.models import Model
 from apps.agent_sessions.runtime.reasoning import reason
-from apps.agent_sessions.services.models import key_missing, known_models, setup_url, unknown_model
-from apps.agent_sessions.services.provider_keys import find_provider_key
+from apps.agent_sessions.services.models import access_to, key_missing, known_models, setup_url, unknown_model
 from apps.agent_sessions.services.searching import usual_source
 from apps.agent_sessions.services.usage import count_usage
 from apps.core import conf
@@ -76,11 +75,11 @@ def _model(caller: Caller, model_id: str) -> tuple[Model, Access]:
     known = known_models()
     model = known.find(model_id)
     if model is None:
-        raise invalid_request("BuildQueryRequest", [unknown_model(model_id, known.nearest(model_id))])
-    key = find_provider_key(project_id=caller.project_id, provider=model.provider) if model.needs_key else None
-    if model.needs_key and key is None:
+        raise invalid_request("BuildQueryRequest", [unknown_model(known, model_id)])
+    access = access_to(model, known, project_id=caller.project_id)
+    if access.needs_key and access.api_key is None:
         raise key_missing(model.provider, caller.project_name)
-    return model, known.access(model, api_key=key)
+    return model, access
 
 
 def _issues(output: Any) -> list[Issue]:

@@ -12,10 +12,10 @@ from django.db import transaction
 from apps.agent_sessions.domain.model_choices import DEFAULT, Assigned, Origin, Resolved, Subject, SubjectKind
 from apps.agent_sessions.models import ModelChoice
 from apps.agent_sessions.runtime.models import Catalogue, Model
-from apps.agent_sessions.services.models import known_models
+from apps.agent_sessions.services.models import known_models, unknown_model
 from apps.agent_sessions.services.provider_keys import keyed_providers
 from apps.core.database import lock_name
-from apps.core.errors import Issue, invalid_request
+from apps.core.errors import invalid_request
 from apps.core.ids import new_id
 from apps.looms.domain.graph import AgentStepSpec, LoomGraph
 
@@ -36,9 +36,7 @@ def choose_model(*, project_id: uuid.UUID, subject: Subject, model: str, by: str
     """
     known = known_models()
     if known.find(model) is None:
-        nearest = known.nearest(model)
-        meant = f" Did you mean {nearest}?" if nearest else ""
-        raise invalid_request("ModelChoice", [Issue("choice", "/model", f"Choose a model that is there.{meant}")])
+        raise invalid_request("ModelChoice", [unknown_model(known, model, "Choose a model that is there.")])
     with transaction.atomic():
         lock_name("model_choices", project_id)
         row = ModelChoice.objects.filter(project_id=project_id, kind=subject.kind, name=subject.name).first()

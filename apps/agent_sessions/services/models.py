@@ -46,10 +46,11 @@ def _view(model: Model, caller: Caller, keyed: frozenset[str]) -> ModelView:
     )
 
 
-def unknown_model(name: str, nearest: str | None) -> Issue:
+def unknown_model(known: Catalogue, name: str, cure: str = "Use the `id` of a model that list_models shows.") -> Issue:
     """What is wrong with a `model` that is not there."""
+    nearest = known.nearest(name)
     meant = f" Did you mean {nearest}?" if nearest else ""
-    return Issue("choice", "/model", f"Use the `id` of a model that list_models shows.{meant}")
+    return Issue("choice", "/model", f"{cure}{meant}")
 
 
 def require_key(model: Model, caller: Caller) -> None:

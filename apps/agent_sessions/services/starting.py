@@ -73,7 +73,7 @@ def _checked(request: RunAgentRequest) -> tuple[Model, LoomAgent | None, Program
     """The model, the Loom's agent if one is named, and the program; every issue at once."""
     catalogue = known_models()
     model = catalogue.find(request.model)
-    issues = [] if model is not None else [unknown_model(request.model, catalogue.nearest(request.model))]
+    issues = [] if model is not None else [unknown_model(catalogue, request.model)]
     agent: LoomAgent | None = None
     if request.agent is None:
         program, found = own_program(request)
