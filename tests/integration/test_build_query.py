@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db.backends.signals import connection_created
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,6 +41,23 @@ def provider(settings: Any, tmp_path: Path, service: Service) -> Iterator[Provid
 
 def build(service: Service, wish: str, model: str = MODEL) -> dict[str, Any]:
     return service.call("build_query", wish=wish, model=model)
+
+
+@pytest.mark.rule("B7")
+def test_no_connection_to_the_ledger_is_held_while_a_model_thinks(service: Service, provider: Provider) -> None:
+    provider.answers = [hands_in({"query": "release notes"})]
+    opened: list[Any] = []
+
+    def note(**_: Any) -> None:
+        opened.append(len(provider.requests))
+
+    service.call("list_models")
+    connection_created.connect(note)
+    try:
+        assert build(service, "release notes") == {"query": "release notes"}
+    finally:
+        connection_created.disconnect(note)
+    assert opened == [1], "for its usage, once the model has answered"
 
 
 @pytest.mark.rule("B7", "B6")

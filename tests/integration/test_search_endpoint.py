@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.db import connection
 from hypothesis import HealthCheck, given
 from hypothesis import settings as tried
 from hypothesis import strategies as st
@@ -126,6 +127,14 @@ def test_the_web_is_the_usual_source_where_it_is_configured(service: Service, se
     ]
     assert search(service, query="spring", source="ledger") == {"results": []}
     assert len(searxng.asked) == 1
+
+
+@pytest.mark.rule("B7")
+def test_no_connection_to_the_ledger_is_held_while_the_web_answers(service: Service, searxng: Searxng) -> None:
+    search(service, query="spring", source="ledger")
+    assert connection.connection is not None
+    search(service, query="spring", source="web")
+    assert connection.connection is None
 
 
 @pytest.mark.rule("B7")

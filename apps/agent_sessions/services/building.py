@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from apps.agent_sessions.contracts.search import BuildQueryRequest, BuiltQuery, SearchPostRequest
 from apps.agent_sessions.domain.programs import Program
@@ -49,6 +49,8 @@ def build_query(*, caller: Caller, request: BuildQueryRequest, now: dt.datetime)
     no valid request.
     """
     model, access = _model(caller, request.model)
+    # Nothing of the ledger is held while a model thinks, a connection neither.
+    connection.close()
     ended = reason(
         Program(model=model.id, instructions=_INSTRUCTIONS, output_schema=BuiltQuery.wire_schema()),
         {"wish": request.wish, "query": draft(request.wish), "usual_source": usual_source()},

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import uuid
 
+from django.db import connection
+
 from apps.agent_sessions.contracts.search import SearchPage, SearchPostRequest, SearchResult, Source
 from apps.agent_sessions.domain.refusals import Reason, Refusal
 from apps.core import conf, cursors
@@ -46,6 +48,8 @@ def _of_web(request: SearchPostRequest) -> SearchPage:
             Reason.SEARCH_NOT_CONFIGURED,
             "This service has no web search. Search with source `ledger`; an operator can set LOOMSVC_SEARXNG_URL.",
         )
+    # Nothing of the ledger is held while others answer, a connection neither.
+    connection.close()
     try:
         found = search_web(settings.searxng_url, request.query, page=page, allowed_hosts=settings.searxng_allow_hosts)
     except WebSearchFailed as failed:
