@@ -161,15 +161,12 @@ class ToolCalled(Contract):
     error: dict[str, Any] | None = None
 
 
-AssetEncoding = Literal["utf8", "base64"]
-
-
 class Asset(Contract):
     """An asset's content."""
 
     id: str
     name: str
-    encoding: AssetEncoding
+    encoding: Literal["utf8", "base64"]
     content: str
     sha256: str
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -24,6 +26,10 @@ logger = logging.getLogger("loomsvc.looms")
 _MAX_NAME = 100
 
 
+#: The largest file of a Skill that is read at once, in bytes (A7).
+MAX_ASSET_BYTES = 1024 * 1024
+
+
 @dataclass(frozen=True, slots=True)
 class Asset:
     """A file beside a ``SKILL.md``; ``id`` is ``skill/path``."""
@@ -36,6 +42,20 @@ class Asset:
     def size(self) -> int:
         """In bytes."""
         return len(self.content)
+
+    @property
+    def sha256(self) -> str:
+        """Of its bytes, 64 hex digits."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    def encoded(self) -> tuple[Literal["utf8", "base64"], str]:
+        """Its content for JSON: as it is where it is text, else as base64."""
+        try:
+            text = self.content.decode()
+        except UnicodeDecodeError:
+            text = "\x00"
+        # NUL is valid UTF-8 but no JSON of ours holds it.
+        return ("base64", base64.b64encode(self.content).decode()) if "\x00" in text else ("utf8", text)
 
 
 @dataclass(frozen=True, slots=True)

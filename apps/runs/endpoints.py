@@ -12,6 +12,7 @@ from apps.core.endpoints import Endpoint, Kind, Route, register
 from apps.core.errors import LoomError
 from apps.ledger.contracts import Receipt
 from apps.ledger.selectors.instances import current_instance
+from apps.looms.loaded import MAX_ASSET_BYTES
 from apps.runs import contracts
 from apps.runs.domain.answering import answered_via
 from apps.runs.selectors import boundaries, lineage, runs
@@ -119,7 +120,7 @@ def _status(caller: Caller, _: Any) -> contracts.Status:
                 "valueDepth": json_text.MAX_DEPTH,
                 "pageSize": 200,
                 "agentToolReceipts": 256,
-                "agentAssetBytes": 1024 * 1024,
+                "agentAssetBytes": MAX_ASSET_BYTES,
             },
             counts={**runs.open_counts(project_id=caller.project_id), "lostThreads": lost_threads()},
         )

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from typing import Any
 
 from apps.agent_sessions.domain.programs import Program, ProgramAsset, ProgramSkill, ProgramTool
 from apps.agent_sessions.runtime.ended import ToolRefused
-from apps.looms.loaded import AgentTask, Asset
+from apps.looms.loaded import MAX_ASSET_BYTES, AgentTask, Asset
 
-#: The largest file of a Skill that is read at once, in bytes (A7).
-MAX_ASSET_BYTES = 1024 * 1024
 _READ_FILE = "read_skill_file"
 
 
@@ -39,7 +35,7 @@ def program_of(task: AgentTask, *, model: str) -> Program:
 
 
 def _asset(asset: Asset) -> ProgramAsset:
-    return ProgramAsset(asset.id, asset.name, asset.size, hashlib.sha256(asset.content).hexdigest())
+    return ProgramAsset(asset.id, asset.name, asset.size, asset.sha256)
 
 
 def file_tool_id(task: AgentTask) -> str:
@@ -80,11 +76,5 @@ def read_skill_file(task: AgentTask, arguments: dict[str, Any]) -> dict[str, Any
         raise ToolRefused(f"Send the `id` of one of these files: {', '.join(assets)}.")
     if asset.size > MAX_ASSET_BYTES:
         raise ToolRefused(f"This file has {asset.size} bytes; at most {MAX_ASSET_BYTES} are read at once.")
-    try:
-        text = asset.content.decode()
-    except UnicodeDecodeError:
-        text = "\x00"
-    # NUL is valid UTF-8 but no JSON of ours holds it.
-    if "\x00" in text:
-        return {"id": asset.id, "encoding": "base64", "content": base64.b64encode(asset.content).decode()}
-    return {"id": asset.id, "encoding": "utf8", "content": text}
+    encoding, content = asset.encoded()
+    return {"id": asset.id, "encoding": encoding, "content": content}

@@ -8,8 +8,6 @@ import enum
 MAX_RECEIPTS = 256
 #: How long the receipts of a closed call stay in the protocol (A5).
 RECEIPT_SECONDS = 30 * 60
-#: The largest asset that is read at once, in bytes (A7).
-MAX_ASSET_BYTES = 1024 * 1024
 
 
 class ClosedAs(enum.StrEnum):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-
 from apps.agents import contracts
 from apps.agents.domain.deciding import require_open
-from apps.agents.domain.statuses import MAX_ASSET_BYTES
 from apps.agents.selectors.calls import facts_of, find_call, task_in
 from apps.agents.services.claiming import require_ownership
 from apps.core.caller import Caller
 from apps.core.errors import ErrorCode, Issue, LoomError, invalid_request
+from apps.looms.loaded import MAX_ASSET_BYTES
 from apps.looms.services.releases import load_release
 
 
@@ -34,20 +31,11 @@ def read_agent_asset(*, caller: Caller, request: contracts.ReadAgentAsset) -> co
             f"Asset {asset.id} has {asset.size} bytes, and {MAX_ASSET_BYTES} are read at most. Ask the Loom's author "
             "to split it.",
         )
-    encoding, content = _encoded(asset.content)
+    encoding, content = asset.encoded()
     return contracts.Asset(
         id=asset.id,
         name=asset.name,
         encoding=encoding,
         content=content,
-        sha256=hashlib.sha256(asset.content).hexdigest(),
+        sha256=asset.sha256,
     )
-
-
-def _encoded(content: bytes) -> tuple[contracts.AssetEncoding, str]:
-    try:
-        text = content.decode()
-    except UnicodeDecodeError:
-        return "base64", base64.b64encode(content).decode()
-    # NUL is valid UTF-8 but no JSON of ours holds it.
-    return ("base64", base64.b64encode(content).decode()) if "\x00" in text else ("utf8", text)
