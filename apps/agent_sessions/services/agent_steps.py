@@ -31,6 +31,7 @@ from apps.agent_sessions.runtime.tasks import file_tool_id, program_of, read_ski
 from apps.agent_sessions.services.model_choices import choice_gone, model_choices, resolved_for, resolved_models
 from apps.agent_sessions.services.models import access_to
 from apps.agent_sessions.services.provider_keys import keyed_providers
+from apps.agent_sessions.services.tools import require_fitting
 from apps.agent_sessions.services.usage import count_usage
 from apps.core import clock, conf
 from apps.core.database import surely
@@ -40,7 +41,7 @@ from apps.ledger.services.events import NewEvent
 from apps.looms.authoring.tools import Tool
 from apps.looms.domain.graph import AgentStepSpec, LoomGraph
 from apps.looms.loaded import AgentTask
-from apps.looms.tool_calls import ToolInput, ToolOutput, check_arguments, run_tool
+from apps.looms.tool_calls import ToolInput, ToolOutput, run_tool
 from apps.runs.domain.advancing import check_outcome, step_of
 from apps.runs.domain.facts import RunError
 from apps.runs.domain.statuses import EventType, RunErrorCode
@@ -261,10 +262,7 @@ class _Step:
 
     def _call(self, tool: Tool, arguments: dict[str, Any]) -> Any:
         """Run one Tool; its State change lands with its receipt in one transaction, under the fence (A4)."""
-        issues = check_arguments(tool, arguments, max_bytes=conf.settings().max_value_bytes)
-        if issues:
-            listed = "\n".join(f"{issue.path or 'the input'}: {issue.suggestion}" for issue in issues)
-            raise ToolRefused(f"Correct the input, then call it again.\n{listed}")
+        require_fitting(tool, arguments)
         self.tool_calls += 1
         names = {"callId": str(self.call_id), "toolCallId": str(self.tool_calls), "toolId": tool.id}
         self._note(NewEvent(EventType.TOOL_CALL_STARTED, {**names, "input": arguments}))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from apps.agent_sessions.domain.sessions import AfterLoss, State, decide_loss
 from apps.agent_sessions.models import AgentSession
@@ -128,15 +128,11 @@ def _each(keys: list[uuid.UUID], do: Callable[[uuid.UUID], bool]) -> list[bool]:
 
 def ring_for_queued(*, now: dt.datetime) -> int:
     """One ring for each session that waits, as far as a pool can use them."""
-    waiting = _queued().values_list("pk", flat=True)[:_MOST_RINGS]
-    number = len(waiting)
+    waiting = AgentSession.objects.filter(state=State.QUEUED).order_by()
+    number = len(waiting.values_list("pk", flat=True)[:_MOST_RINGS])
     for _ in range(number):
         ring()
     return number
-
-
-def _queued() -> QuerySet[AgentSession]:
-    return AgentSession.objects.filter(state=State.QUEUED).order_by("id")
 
 
 def remove_old_sessions(*, now: dt.datetime) -> int:

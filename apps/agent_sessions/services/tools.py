@@ -39,6 +39,14 @@ def _search(tool: SearchTool, project_id: uuid.UUID, arguments: dict[str, Any]) 
         connection.close()
 
 
+def require_fitting(tool: Tool, arguments: dict[str, Any]) -> None:
+    """Refuse, naming every place, an input that is not the Tool's."""
+    issues = check_arguments(tool, arguments, max_bytes=conf.settings().max_value_bytes)
+    if issues:
+        listed = "\n".join(f"{issue.path or 'the input'}: {issue.suggestion}" for issue in issues)
+        raise ToolRefused(f"Correct the input, then call it again.\n{listed}")
+
+
 class StateFailed(Exception):
     """The Loom's own initializer made no State; the message says why."""
 
@@ -97,10 +105,7 @@ class LoomTools:
     def _call(self, tool: Tool, arguments: dict[str, Any]) -> Any:
         if not self.goes_on():
             raise Stopped
-        issues = check_arguments(tool, arguments, max_bytes=conf.settings().max_value_bytes)
-        if issues:
-            listed = "\n".join(f"{issue.path or 'the input'}: {issue.suggestion}" for issue in issues)
-            raise ToolRefused(f"Correct the input, then call it again.\n{listed}")
+        require_fitting(tool, arguments)
         self._calls += 1
         # Nothing of the ledger is held while a Tool works, a connection neither.
         connection.close()
