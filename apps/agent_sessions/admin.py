@@ -11,6 +11,7 @@ from django.urls import path
 from apps.agent_sessions.models import AgentSession, ModelChoice, ModelUsage, ProviderKey
 from apps.agent_sessions.setup_page import provider_key_page
 from apps.core.admin import ReadOnlyAdmin
+from apps.core.threads import takes_long
 
 
 @admin.register(AgentSession)
@@ -69,4 +70,5 @@ class ProviderKeyAdmin(ReadOnlyAdmin):
 
     def get_urls(self) -> list[Any]:
         page = self.admin_site.admin_view(partial(provider_key_page, site=self.admin_site))
+        takes_long(page, "POST")  # a test of the key waits for the provider
         return [path("setup/<str:project>/<str:provider>", page, name="provider_key_setup"), *super().get_urls()]

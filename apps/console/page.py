@@ -33,6 +33,7 @@ from django.utils.functional import SimpleLazyObject
 from apps.console.permissions import SUPERUSER_ONLY, Operator, Permission, operator_of
 from apps.core.database import planned_for_values
 from apps.core.errors import ErrorCode, LoomError
+from apps.core.threads import takes_long
 from apps.ledger.selectors.instances import current_instance
 
 P = ParamSpec("P")
@@ -42,14 +43,14 @@ _FRESH = re.compile(rb'name="(?:operationId|csrfmiddlewaretoken)" value="[^"]*"'
 
 
 def page(
-    permission: Permission, *, methods: tuple[str, ...] = ("GET", "HEAD"), otherwise: str = ""
+    permission: Permission, *, methods: tuple[str, ...] = ("GET", "HEAD"), otherwise: str = "", long: bool = False
 ) -> Callable[
     [Callable[Concatenate[HttpRequest, Operator, P], HttpResponse]], Callable[Concatenate[HttpRequest, P], HttpResponse]
 ]:
     """Whoever is not signed in goes to the sign-in page; without ``permission`` in any Project the answer is 403.
 
     ``otherwise`` is the page that a look at the address of a form leads to: after a refusal it stands in the browser's
-    bar, and loading it must not be an empty 405.
+    bar, and loading it must not be an empty 405.  ``long``: it may read or write a whole Mirror, on a thread for such.
     """
 
     def decorate(
@@ -79,7 +80,7 @@ def page(
                     return refuse(request, "Not found", "There is nothing here, or nothing that you may see.", 404)
                 raise
 
-        return admin.site.admin_view(guarded)  # type: ignore[return-value]
+        return takes_long(admin.site.admin_view(guarded), *methods if long else ())  # type: ignore[return-value]
 
     return decorate
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.db import close_old_connections
 
@@ -15,12 +15,28 @@ logger = logging.getLogger("loomsvc.requests")
 
 T = TypeVar("T")
 
-#: For requests that are answered at once, and for those that may take as long as an author's code does: a
-#: hundred slow Tools leave reads and Operations as quick as before.
+#: For requests that are answered at once, and for those that may take as long as an author's code, a model or a web
+#: search does: a hundred slow ones leave reads and Operations as quick as before.
 THREADS = 16
 LONG_THREADS = 16
 #: Requests that may wait for a thread; more would wait longer than any client does.
 MAX_WAITING = 512
+
+
+#: Anything that answers requests.
+V = TypeVar("V", bound=Callable[..., Any])
+_MARK = "methods_that_take_long"
+
+
+def takes_long(view: V, *methods: str) -> V:
+    """Mark a view: to these methods it waits for others, or reads and writes a whole Mirror."""
+    setattr(view, _MARK, frozenset(methods))
+    return view
+
+
+def may_take_long(view: Callable[..., Any], method: str) -> bool:
+    """Whether :func:`takes_long` says so of it."""
+    return method in getattr(view, _MARK, ())
 
 
 class Overloaded(Exception):

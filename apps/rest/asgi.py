@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from http import HTTPStatus
+from importlib import import_module
 from io import BytesIO
 from urllib.parse import unquote
 
@@ -19,7 +20,7 @@ from django.core import signals
 from django.core.handlers.asgi import ASGIRequest, get_script_prefix
 from django.core.handlers.base import BaseHandler
 from django.http.response import HttpResponseBase
-from django.urls import set_script_prefix
+from django.urls import Resolver404, resolve, set_script_prefix
 
 from apps.core import threads
 from apps.core.errors import ErrorCode, LoomError, cut_off
@@ -37,6 +38,8 @@ class DjangoApplication(BaseHandler):
     def __init__(self) -> None:
         super().__init__()
         self.load_middleware()
+        # Before there are requests: the first to be looked up would have all others wait for it.
+        import_module(settings.ROOT_URLCONF)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -61,8 +64,9 @@ class DjangoApplication(BaseHandler):
         if body is None:
             too_large = f"Send at most {limit} bytes."
             return _refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, too_large, ErrorCode.PAYLOAD_TOO_LARGE)
+        scope = with_encoded_slashes(scope)
         try:
-            return await threads.run(partial(self._respond, scope, body))
+            return await threads.run(partial(self._respond, scope, body), long=_may_take_long(scope))
         except threads.Overloaded:
             text = "The service has more requests than it can answer just now."
             return problem_response(LoomError(ErrorCode.UNAVAILABLE, text))
@@ -71,7 +75,6 @@ class DjangoApplication(BaseHandler):
 
     def _respond(self, scope: Scope, body: bytes) -> HttpResponseBase:
         """Middleware and view; the response is closed unless its content is still to be read."""
-        scope = with_encoded_slashes(scope)
         set_script_prefix(get_script_prefix(scope))
         signals.request_started.send(sender=type(self), scope=scope)
         try:
@@ -83,6 +86,15 @@ class DjangoApplication(BaseHandler):
         if not response.streaming:
             response.close()
         return response
+
+
+def _may_take_long(scope: Scope) -> bool:
+    """Whether what stands at the address is marked so."""
+    try:
+        view = resolve(scope["path"].removeprefix(get_script_prefix(scope))).func
+    except Resolver404:
+        return False
+    return threads.may_take_long(view, scope["method"])
 
 
 def _refusal(status: HTTPStatus, message: str, code: ErrorCode = ErrorCode.INVALID_REQUEST) -> HttpResponseBase:

@@ -12,6 +12,7 @@ from django.urls import URLPattern, re_path
 
 from apps.access.domain.entries import REST_ENTRY
 from apps.core.endpoints import Endpoint, all_endpoints
+from apps.core.threads import takes_long
 from apps.rest.bindings import bind
 from apps.rest.documents import DocumentPage, DocumentView, Patterns
 from apps.rest.health import health
@@ -27,10 +28,11 @@ def patterns_for(endpoints: Iterable[Endpoint[Any, Any]]) -> list[URLPattern]:
         regex = next(iter(bindings.values())).regex()
         names = [*map(str.lower, bindings), *(["head"] if "GET" in bindings else [])]
         view: dict[str, Any] = {"bindings": bindings, "http_method_names": names}
+        long = [method for method, binding in bindings.items() if binding.endpoint.long_running]
         served += [
             # First, for a text id would take the slash for its own.
-            re_path(rf"^{_PREFIX}/{regex}/\Z", EndpointView.as_view(**view, schema=None)),
-            re_path(rf"^{_PREFIX}/{regex}\Z", EndpointView.as_view(**view)),
+            re_path(rf"^{_PREFIX}/{regex}/\Z", takes_long(EndpointView.as_view(**view, schema=None), *long)),
+            re_path(rf"^{_PREFIX}/{regex}\Z", takes_long(EndpointView.as_view(**view), *long)),
         ]
     return [
         re_path(rf"^{_PREFIX}/openapi\.json/?\Z", DocumentView.as_view(patterns=Patterns(served))),

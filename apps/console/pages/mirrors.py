@@ -60,7 +60,7 @@ def mirrors(request: HttpRequest, operator: Operator) -> HttpResponse:
     return render(request, "console/mirrors.html", {"title": "Mirrors", "found": found, "wrong": wrong})
 
 
-@page(Permission.SEE)
+@page(Permission.SEE, long=True)
 def mirror(request: HttpRequest, operator: Operator, mirror_id: uuid.UUID) -> HttpResponse:
     """One Mirror; ``?verify=1`` computes its digests anew, ``?project=&scope=`` shows what restoring would do."""
     return _page(request, operator, mirror_id)
@@ -123,7 +123,7 @@ def _tree(plan: Sequence[PlanEntry]) -> list[Branch]:
     return branches
 
 
-@page(Permission.RESTORE, methods=("POST",), otherwise="admin:console_mirror")
+@page(Permission.RESTORE, methods=("POST",), otherwise="admin:console_mirror", long=True)
 def restore(request: HttpRequest, operator: Operator, mirror_id: uuid.UUID) -> HttpResponse:
     """Carry the plan out, whole or not at all; the audit trail keeps who did."""
     kept = find_mirror(projects=operator.projects, mirror_id=str(mirror_id))

@@ -130,7 +130,7 @@ def steer(request: HttpRequest, operator: Operator, run_id: uuid.UUID, verb: str
     return HttpResponseRedirect(reverse("admin:console_run", args=[result.receipt.run_id or run_id]))
 
 
-@page(Permission.SEE, methods=("POST",), otherwise="admin:console_run")
+@page(Permission.SEE, methods=("POST",), otherwise="admin:console_run", long=True)
 def export(request: HttpRequest, operator: Operator, run_id: uuid.UUID) -> HttpResponse:
     """Mirror the newest Run of the trace into its own Project; the same content again is the same Mirror (M3)."""
     detail = run_detail(project_ids=list(operator.projects), run_id=run_id)
