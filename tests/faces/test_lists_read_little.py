@@ -69,6 +69,8 @@ def test_the_page_of_a_run_reads_no_large_value_twice_and_none_that_it_does_not_
     assert read == {"runs_run.input": 1, "runs_run.visits": 1}
     rows = [each["sql"] for each in captured if 'FROM "runs_run"' in each["sql"]]
     assert len(rows) == 3, "the Run as it stands, its graph and its time"
+    instances = [each["sql"] for each in captured if each["sql"].startswith('SELECT "ledger_serviceinstance"')]
+    assert len(instances) == 1, "for the page's forms"
 
 
 def test_djangos_lists_of_rows_read_no_json(service: Any) -> None:

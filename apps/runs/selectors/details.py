@@ -11,7 +11,7 @@ from typing import Any
 
 from apps.core.database import database_now, holds
 from apps.core.errors import not_found
-from apps.ledger.selectors.instances import current_instance
+from apps.ledger.selectors.instances import current_id, require_open
 from apps.runs import contracts
 from apps.runs.domain.statuses import RunStatus, SegmentKind
 from apps.runs.models import Action, Run, StepAttempt
@@ -49,12 +49,13 @@ def run_detail(*, project_ids: Collection[uuid.UUID], run_id: uuid.UUID) -> RunD
     rows = rows.annotate(
         is_left=holds(status=RunStatus.RUNNING, lease_expires_at__lt=database_now()),
         is_saved=holds(saved_result__isnull=False),
+        current_instance_id=current_id(),
     )
     run = rows.filter(pk=run_id, project_id__in=project_ids).first()
     if run is None:
         raise not_found("Run", str(run_id))
     return RunDetail(
-        view=view_of(run, current=current_instance().id),
+        view=view_of(run, current=require_open(run.current_instance_id)),
         project_id=run.project_id,
         due_at=run.due_at,
         is_retry=run.attempts > 0,
