@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from console_people import page, root, signed_in
+from console_people import page, root, signed_in, text_of
 from django.contrib import admin
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -136,3 +136,14 @@ def test_attention_and_a_runs_agent_calls_read_no_run_whole(service: Any) -> Non
     service.finish(do=[{"ending": "ask"}])
     assert [read_of(look), read_of(of_run)] == few
     assert [columns for columns, _ in few] == [set(), set()]
+
+
+def test_an_artifact_that_is_named_is_looked_up_and_no_list_read_beside_it(service: Any) -> None:
+    artifact_id = service.finish(do=[{"artifact": {"text": "x"}}])["results"]["artifactIds"][0]
+    client = signed_in(root())
+    for asked, number in ((artifact_id, 1), ("nothing", 0)):
+        with CaptureQueriesContext(connection) as captured:
+            shown = text_of(client.get("/admin/console/artifacts/", {"id": asked}))  # type: ignore[arg-type]
+        assert f"{number} Artifact" in shown
+        assert (f">{artifact_id}</a>" in shown) is (number == 1)
+        assert sum('FROM "results_artifactrevision"' in each["sql"] for each in captured) == 1

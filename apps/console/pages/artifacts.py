@@ -28,10 +28,11 @@ def artifacts(request: HttpRequest, operator: Operator) -> HttpResponse:
         query = ListArtifacts(loom_name=loom_name or None, limit=ROWS, cursor=cursor)
         return list_artifacts(project_id=project, query=query)
 
-    found, wrong = page_in(request, read, "these filters")
     if artifact_id:
         one = artifact_by_id(project_id=project, artifact_id=artifact_id)
-        found = found.model_copy(update={"data": [one] if one else [], "next_cursor": None})
+        found, wrong = ArtifactPage(data=[one] if one else []), ""
+    else:
+        found, wrong = page_in(request, read, "these filters")
     context = {
         "title": "Artifacts",
         "found": found,
