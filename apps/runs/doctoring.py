@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from apps.access.selectors.projects import all_projects
+from apps.access.selectors.projects import project_names
 from apps.core.caller import AgentExecutor
 from apps.core.findings import Finding, ok, register_check, warning
 from apps.runs.services.executors import not_ready_because
@@ -19,9 +19,9 @@ _MOST_PROJECTS = 50
 
 def check_entries() -> Iterator[Finding]:
     """Each kind of Entry in each Project: ready for Agent Steps, or why not."""
-    projects = all_projects(most=_MOST_PROJECTS)
+    projects = project_names(most=_MOST_PROJECTS)
     for kind, entries in _ENTRIES.items():
-        reasons = {project.name: not_ready_because(kind, project.pk) for project in projects}
+        reasons = {project.name: not_ready_because(kind, project.id) for project in projects}
         ready = [name for name, reason in reasons.items() if reason is None]
         if ready:
             yield ok(f"Agent Steps run at {entries} in {', '.join(ready)}")

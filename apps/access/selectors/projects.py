@@ -19,9 +19,9 @@ class ProjectName:
     name: str
 
 
-def project_names() -> list[ProjectName]:
-    """Every Project, by name."""
-    return [ProjectName(*row) for row in Project.objects.order_by("name").values_list("id", "name")]
+def project_names(*, most: int | None = None) -> list[ProjectName]:
+    """Every Project by name, or the first ``most`` of them."""
+    return [ProjectName(*row) for row in Project.objects.order_by("name").values_list("id", "name")[:most]]
 
 
 def project_named(name: str) -> Project:
@@ -34,11 +34,6 @@ def project_named(name: str) -> Project:
     return project
 
 
-def all_projects(*, most: int | None = None) -> list[Project]:
-    """Every Project by name, or the first ``most`` of them."""
-    return list(Project.objects.order_by("name")[:most])
-
-
 def mirror_projects(*, project_id: uuid.UUID, credential_id: uuid.UUID | None) -> list[Project]:
     """The home Project and those that the credential may write Mirrors into, by name (N1, M2)."""
     mine = Q(pk=project_id)
@@ -48,10 +43,9 @@ def mirror_projects(*, project_id: uuid.UUID, credential_id: uuid.UUID | None) -
     return list(Project.objects.filter(mine).order_by("name"))
 
 
-def credentials(*, project: Project | None = None) -> list[Credential]:
+def credentials() -> list[Credential]:
     """Every credential, revoked ones too, oldest first."""
-    rows = Credential.objects.select_related("project").prefetch_related("mirror_projects").order_by("id")
-    return list(rows.filter(project=project) if project else rows)
+    return list(Credential.objects.select_related("project").prefetch_related("mirror_projects").order_by("id"))
 
 
 def credential(credential_id: uuid.UUID) -> Credential | None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.access.selectors.projects import all_projects, project_named
+from apps.access.selectors.projects import project_named, project_names
 from apps.mirrors.commands import MirrorCommand
 from apps.mirrors.contracts import ListMirrors
 from apps.mirrors.selectors.mirrors import list_mirrors
@@ -19,9 +19,9 @@ class Command(MirrorCommand):
         parser.add_argument("--cursor", metavar="TEXT", help="go on after an earlier list: its nextCursor")
 
     def handle(self, *, project: str | None, limit: int, cursor: str | None, as_json: bool, **_: Any) -> None:
-        found = [project_named(project)] if project else all_projects()
+        found = [project_named(project)] if project else project_names()
         asked = {"limit": limit, **({"cursor": cursor} if cursor else {})}
-        page = list_mirrors(projects={one.pk: one.name for one in found}, query=ListMirrors.parse(asked))
+        page = list_mirrors(projects={one.id: one.name for one in found}, query=ListMirrors.parse(asked))
         if as_json:
             self.print_json(page.to_wire())
         elif page.mirrors:
