@@ -22,6 +22,9 @@ from apps.runs.embedded.worker import EmbeddedWorker
 
 embedded_transport.register()
 
+#: How long something may take that happens at once, however busy the machine is.
+PATIENCE = 30
+
 connect: Any = Connection
 
 CONF = {
@@ -43,9 +46,16 @@ def app() -> Iterator[Any]:
 
 
 @pytest.fixture
-def start(app: Any) -> Iterator[Callable[[int], EmbeddedWorker]]:
-    """Starts workers, and ends them when the test is over."""
+def start(app: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], EmbeddedWorker]]:
+    """Starts workers that sleep until the bell wakes them, and ends them when the test is over."""
     workers: list[EmbeddedWorker] = []
+    drain = embedded_transport.Transport.drain_events
+
+    def sleep_on(self: Any, connection: Any, timeout: float | None = None) -> None:
+        # Celery's worker looks again each two seconds by itself, and so would make good what the bell has missed.
+        drain(self, connection, 10 * PATIENCE)
+
+    monkeypatch.setattr(embedded_transport.Transport, "drain_events", sleep_on)
 
     def begin(threads: int) -> EmbeddedWorker:
         workers.append(EmbeddedWorker(app, threads=threads))
@@ -54,7 +64,7 @@ def start(app: Any) -> Iterator[Callable[[int], EmbeddedWorker]]:
 
     yield begin
     for worker in workers:
-        assert worker.stop(5)
+        assert worker.stop(PATIENCE)
 
 
 def task(app: Any, body: Callable[..., object], **options: Any) -> Any:
@@ -74,19 +84,18 @@ def test_delivers(app: Any, start: Callable[[int], EmbeddedWorker]) -> None:
     ring.delay(1)
     assert start(2).running
     ring.delay(2)
-    assert sorted(seen.get(timeout=1) for _ in range(2)) == [1, 2]
+    assert sorted(seen.get(timeout=PATIENCE) for _ in range(2)) == [1, 2]
 
 
 def test_wakes_from_idle(app: Any, start: Callable[[int], EmbeddedWorker]) -> None:
-    """Put to body takes less than 50 ms when the worker had gone to sleep."""
-    seen: queue.SimpleQueue[float] = queue.SimpleQueue()
-    ring = task(app, lambda: seen.put(time.perf_counter()))
+    """A worker that had gone to sleep is woken by each message."""
+    seen: queue.SimpleQueue[int] = queue.SimpleQueue()
+    ring = task(app, lambda number: seen.put(number))
     start(2)
-    for _ in range(10):
+    for number in range(10):
         time.sleep(0.05)
-        begun = time.perf_counter()
-        ring.delay()
-        assert seen.get(timeout=1) - begun < 0.05
+        ring.delay(number)
+        assert seen.get(timeout=PATIENCE) == number
 
 
 def test_a_put_between_looking_and_sleeping_wakes(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,9 +113,8 @@ def test_a_put_between_looking_and_sleeping_wakes(app: Any, monkeypatch: pytest.
                 raise
 
         monkeypatch.setattr(cycle, "get", look_and_put)
-        begun = time.monotonic()
-        assert taken.get(timeout=3).payload == "late"
-        assert time.monotonic() - begun < 1
+        # Nothing else would end this wait, and a wait whose time is up raises.
+        assert taken.get(timeout=PATIENCE).payload == "late"
 
 
 @pytest.mark.parametrize("await_each", [False, True], ids=["flood", "one at a time"])
@@ -120,7 +128,7 @@ def test_no_lost_wake_up_in_the_transport(app: Any, await_each: bool) -> None:
             bell = connection.SimpleQueue("race")
             for _ in range(500):
                 bell.put(number)
-                if await_each and not arrived[number].acquire(timeout=5):
+                if await_each and not arrived[number].acquire(timeout=PATIENCE):
                     failures.append("a message did not arrive")
 
     with connect("loom://") as connection:
@@ -130,7 +138,7 @@ def test_no_lost_wake_up_in_the_transport(app: Any, await_each: bool) -> None:
             thread.start()
         for _ in range(2000):
             # Raises Empty when the wake-up is lost, as nothing else would end this wait.
-            message = bell.get(timeout=3)
+            message = bell.get(timeout=PATIENCE)
             message.ack()
             arrived[message.payload].release()
         for thread in threads:
@@ -139,34 +147,32 @@ def test_no_lost_wake_up_in_the_transport(app: Any, await_each: bool) -> None:
 
 
 def test_no_lost_wake_up_in_the_worker(app: Any, start: Callable[[int], EmbeddedWorker]) -> None:
-    """2,000 tasks sent by 4 threads all run; a lost wake-up would leave the last ones for 2 s."""
-    seen: queue.SimpleQueue[float] = queue.SimpleQueue()
-    ring = task(app, lambda sent: seen.put(time.monotonic() - sent))
+    """2,000 tasks sent by 4 threads all run; a lost wake-up would leave the last ones where they are."""
+    seen: queue.SimpleQueue[int] = queue.SimpleQueue()
+    ring = task(app, lambda number: seen.put(number))
     start(4)
 
     def send() -> None:
-        for _ in range(500):
-            ring.delay(time.monotonic())
+        for number in range(500):
+            ring.delay(number)
 
     threads = [threading.Thread(target=send) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    for _ in range(2000):
-        # Each may wait for its turn, but never as long as the worker's own 2 s timeout with nothing to do.
-        seen.get(timeout=1)
+    assert sorted(seen.get(timeout=PATIENCE) for _ in range(2000)) == sorted(4 * [*range(500)])
 
 
 @pytest.mark.parametrize("acks_late", [False, True])
 def test_a_full_prefetch_does_not_delay(app: Any, start: Callable[[int], EmbeddedWorker], acks_late: bool) -> None:
-    """With one thread every acknowledgement must wake the consumer, else each task would wait 2 s."""
+    """With one thread every acknowledgement must wake the consumer, else the next task would wait for ever."""
     seen: queue.SimpleQueue[int] = queue.SimpleQueue()
     ring = task(app, lambda number: seen.put(number), acks_late=acks_late)
     start(1)
     for number in range(20):
         ring.delay(number)
-    assert [seen.get(timeout=1) for _ in range(20)] == list(range(20))
+    assert [seen.get(timeout=PATIENCE) for _ in range(20)] == list(range(20))
 
 
 def test_idles_without_cpu(app: Any, start: Callable[[int], EmbeddedWorker]) -> None:
@@ -179,12 +185,10 @@ def test_idles_without_cpu(app: Any, start: Callable[[int], EmbeddedWorker]) -> 
 
 
 def test_stops_at_once_when_idle(app: Any, start: Callable[[int], EmbeddedWorker]) -> None:
-    """The closing flag wakes a sleeping worker, which would otherwise end after up to 4 s."""
+    """The closing flag wakes a sleeping worker, which would otherwise sleep on."""
     worker = start(2)
     time.sleep(0.1)
-    begun = time.monotonic()
-    assert worker.stop(5)
-    assert time.monotonic() - begun < 0.5
+    assert worker.stop(PATIENCE)
     assert not worker.running
 
 
@@ -194,21 +198,21 @@ def test_stop_tells_of_a_running_task(app: Any, start: Callable[[int], EmbeddedW
 
     def body() -> None:
         begun.set()
-        release.wait(10)
+        release.wait(3 * PATIENCE)
 
     ring = task(app, body)
     worker = start(2)
     try:
         ring.delay()
-        assert begun.wait(1)
+        assert begun.wait(PATIENCE)
         asked = time.monotonic()
         assert worker.stop(0.3) is False
-        assert 0.3 <= time.monotonic() - asked < 0.5
+        assert 0.3 <= time.monotonic() - asked < PATIENCE
         with pytest.raises(RuntimeError, match="has not ended"):
             EmbeddedWorker(app, threads=1).start()
     finally:
         release.set()
-    assert worker.stop(2)
+    assert worker.stop(PATIENCE)
 
 
 def test_starts_again(app: Any, start: Callable[[int], EmbeddedWorker]) -> None:
@@ -217,16 +221,16 @@ def test_starts_again(app: Any, start: Callable[[int], EmbeddedWorker]) -> None:
     ring = task(app, lambda number: seen.put(number))
     worker = start(2)
     ring.delay(1)
-    assert seen.get(timeout=1) == 1
-    assert worker.stop(1)
+    assert seen.get(timeout=PATIENCE) == 1
+    assert worker.stop(PATIENCE)
     ring.delay(2)
     assert seen.empty()
     worker.start()
-    assert seen.get(timeout=1) == 2
-    assert worker.stop(1)
+    assert seen.get(timeout=PATIENCE) == 2
+    assert worker.stop(PATIENCE)
     start(1)
     ring.delay(3)
-    assert seen.get(timeout=1) == 3
+    assert seen.get(timeout=PATIENCE) == 3
 
 
 def test_refuses_another_broker() -> None:
