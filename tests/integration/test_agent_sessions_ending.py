@@ -20,6 +20,7 @@ from apps.agent_sessions.runtime.ended import Succeeded, Usage
 from apps.agent_sessions.services import leasing, working
 from apps.core import clock
 from apps.core.caller import Source
+from apps.runs.services import worker
 from apps.runs.services.sweeping import sweep
 
 
@@ -118,7 +119,10 @@ def test_a_request_counts_from_when_it_goes_out_though_its_worker_is_lost(
     def killed_amid_its_second_request(program: Any, input: Any, *, before_request: Any, report: Any, **_: Any) -> Any:
         assert before_request()
         report(Usage(1, 100, 10, 0))
-        assert before_request()
+        first = AgentSession.objects.get().called_at
+        with clock.moved(dt.timedelta(minutes=1)):
+            assert before_request()
+        assert AgentSession.objects.get().called_at == first
         assert client.status()["usage"]["requests"] == 2, "a poll sees it as well"
         raise OperationalError("the worker is gone")
 
@@ -178,6 +182,67 @@ def test_a_worker_that_lost_its_lease_sends_nothing_more_and_lands_nothing(
 
 
 @pytest.mark.rule("B9")
+def test_a_worker_past_its_lease_sends_nothing_more_though_nobody_has_seen_it_yet(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def play(*_: Any, before_request: Any, report: Any, **__: Any) -> Any:
+        assert before_request()
+        report(Usage(1, 2, 3))
+        expire(client)
+        assert not before_request()
+        return reasoning.Cancelled(Usage(1, 2, 3))
+
+    monkeypatch.setattr(working, "reason", play)
+    client.start()
+    client.work()
+    status = client.status()
+    assert (status["error"]["reason"], status["usage"]["requests"]) == ("interrupted", 1)
+
+
+@pytest.mark.rule("B9", "B3")
+def test_a_worker_whose_session_another_one_has_taken_up_does_nothing_to_it(client: Client) -> None:
+    client.start()
+    instance = uuid.UUID(client.service.instance_id)
+    late = leasing.take_lease(owner="late", instance_id=instance, now=clock.now())
+    expire(client)
+    sweep(now=clock.now())
+    holder = leasing.take_lease(owner="holder", instance_id=instance, now=clock.now())
+    assert late is not None and holder is not None and late.session_id == holder.session_id
+    assert (leasing.goes_on(late), leasing.goes_on(holder)) == (False, True)
+    assert not leasing.note_request(late, usage=Usage(), now=clock.now())
+    leasing.note_usage(late, Usage(7, 7, 7, 7))
+    working._land(late, Succeeded("late", Usage(7, 7, 7, 7)))
+    assert (client.status()["state"], client.status()["usage"]["total_tokens"]) == ("running", 0)
+    assert leasing.note_request(holder, usage=Usage(), now=clock.now())
+    working._land(holder, Succeeded("in time", Usage(1, 2, 3)))
+    assert (client.status()["output"], client.status()["usage"]["requests"]) == ("in time", 1)
+
+
+@pytest.mark.rule("B9")
+@pytest.mark.parametrize("is_under_way", [False, True])
+def test_a_worker_that_is_told_to_stop_puts_back_what_it_has_sent_nothing_for_and_finishes_the_rest(
+    client: Client, monkeypatch: pytest.MonkeyPatch, is_under_way: bool
+) -> None:
+    stopping: list[bool] = []
+
+    def play(*_: Any, before_request: Any, **__: Any) -> Any:
+        for number in (1, 2):
+            if number == 2 or not is_under_way:
+                stopping.append(True)
+            if not before_request():
+                return reasoning.Cancelled(Usage(number - 1))
+        return Succeeded("done", Usage(2))
+
+    monkeypatch.setattr(worker, "is_stopping", lambda: bool(stopping))
+    monkeypatch.setattr(working, "reason", play)
+    client.start()
+    client.work()
+    status = client.status()
+    assert (status["state"], status["output"]) == (("succeeded", "done") if is_under_way else ("queued", None))
+    assert status["usage"]["requests"] == (2 if is_under_way else 0)
+
+
+@pytest.mark.rule("B9")
 def test_a_request_that_cannot_be_stored_is_not_sent(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(*_: Any, **__: Any) -> bool:
         raise OperationalError("away")
@@ -226,11 +291,12 @@ def test_a_revoked_credentials_agents_end_at_the_next_boundary(client: Client, m
         return reasoning.Cancelled(Usage(1, 1, 1))
 
     monkeypatch.setattr(working, "reason", play)
-    for expected in ([1], [1]):
-        client.start()
+    for is_begun in (True, False):
+        started = client.start()
         client.work()
         assert client.status()["error"]["reason"] == "credential_revoked"
-        assert sent == expected, "the second one is not even begun"
+        assert sent == [1]
+        assert (AgentSession.objects.get(pk=started["id"]).started_at is not None) is is_begun
 
 
 @pytest.mark.rule("B3")
