@@ -20,7 +20,7 @@ from apps.looms.services import releases
 from apps.runs.models import Run, StepAttempt
 from apps.runs.services.executing import execute
 from apps.runs.services.landing import SegmentResult, land
-from apps.runs.services.leasing import renew_leases
+from apps.runs.services.leasing import renew_leases, take_up
 from apps.runs.services.sweeping import sweep
 from tests.conftest import LOOMS, Service
 from tests.integration.engine_work import attempts, lease
@@ -82,6 +82,28 @@ def test_a_repeatable_step_is_begun_again_after_a_lost_worker_three_times_in_all
     assert run["lastError"]["code"] == "RUN_INTERRUPTED"
     rows = StepAttempt.objects.filter(run_id=run_id, step="rerunnable").values_list("status", flat=True)
     assert list(rows) == ["indeterminate"] * 3
+
+
+@pytest.mark.rule("R6", "R13")
+def test_a_worker_takes_up_the_segment_after_its_own_and_only_while_its_lease_lasts(service: Service) -> None:
+    run_id = service.start(do=[{"ending": "done"}])
+    init = lease(service)
+    assert take_up(init) is None, "its own segment has not landed"
+    step = land([SegmentResult(init, execute(init), keep=True)], now=clock.now())[0].next
+    assert step is not None
+    assert take_up(init) == step
+    assert take_up(step) is None, "it would be run twice"
+    row = Run.objects.filter(pk=run_id)
+    for passed_on in (
+        {"lease_expires_at": database_time_after(-1)},
+        {"fence": step.fence + 1},
+        {"status": "queued"},
+    ):
+        before = row.values(*passed_on).get()
+        row.update(**passed_on)
+        assert take_up(init) is None, passed_on
+        row.update(**before)
+    assert take_up(init) == step
 
 
 @pytest.mark.rule("R6", "F5")
