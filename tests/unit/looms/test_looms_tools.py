@@ -123,10 +123,26 @@ def test_parameters_may_be_called_like_anything(tmp_path: Path) -> None:
     assert use(loom, "read_notes", {"copy": 1, "model_config": 2, "json": 3, "_x": 4}).output == ["a"]
 
 
-@pytest.mark.parametrize("wrong", [{"id": ""}, {"id": "a b"}, {"timeout": 0}, {"timeout": "soon"}, {"timeout": -1}])
-def test_wrong_declarations_are_refused_at_once(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError):
-        tool(**wrong)(lambda call: None)
+@pytest.mark.parametrize(
+    ("wrong", "because"),
+    [
+        ({"id": ""}, "Tool id ''"),
+        ({"id": "a b"}, "Tool id 'a b'"),
+        ({"id": "a" * 65}, "up to 63"),
+        ({"timeout": 0}, "longer than 0 seconds"),
+        ({"timeout": "0s"}, "longer than 0 seconds"),
+        ({"timeout": -1}, "longer than 0 seconds"),
+        ({"timeout": float("nan")}, "longer than 0 seconds"),
+        ({"timeout": "367d"}, "at most 366 days"),
+        ({"timeout": "soon"}, "Write a duration"),
+    ],
+)
+def test_wrong_declarations_are_refused_at_once(wrong: dict[str, Any], because: str) -> None:
+    def fine(call: Any) -> None: ...
+
+    assert tool()(fine) is fine
+    with pytest.raises(ValueError, match=because):
+        tool(**wrong)(fine)
 
 
 def test_only_declared_functions_are_tools() -> None:
