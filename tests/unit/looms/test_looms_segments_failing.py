@@ -199,13 +199,13 @@ def test_an_outcome_that_is_a_secret_is_refused(tmp_path: Path) -> None:
     assert "sesame" not in found.message
 
 
-@pytest.mark.parametrize("state", [None, {}, {"text": 5}, {"text": "x", "items": "no"}, [], "x"])
+@pytest.mark.parametrize("state", [None, {"text": 5}, {"text": "x", "items": "no"}, [], "x"])
 def test_a_stored_state_that_does_not_fit_is_refused_before_code_runs(state: object, tmp_path: Path) -> None:
-    code = "def run(step):\n    open('/nowhere/at/all')\n    return 'done'"
-    output = run_code(tmp_path, code.replace("State", "State"), state=state)
+    ran: dict[str, bool] = {}
+    code = "def run(step):\n    step.input['ran'] = True\n    return 'done'"
+    output = run_code(tmp_path, code, input=ran, state=state)
     assert isinstance(output.ending, Failed)
-    if state != {}:
-        assert output.ending.code == "STATE_INVALID"
+    assert (output.ending.code, ran) == ("STATE_INVALID", {})
 
 
 @pytest.mark.rule("FR-D3", "K25", "K18")
