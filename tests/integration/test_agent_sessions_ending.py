@@ -40,6 +40,10 @@ def test_a_running_agent_is_cancelled_at_its_next_boundary(client: Client, monke
     def play(program: Any, input: Any, *, before_request: Any, report: Any, **_: Any) -> Any:
         while before_request():
             sent.append(client.cancel()["state"])
+            asked_at = AgentSession.objects.get().cancel_requested_at
+            with clock.moved(dt.timedelta(minutes=1)):
+                assert client.cancel()["state"] == "running"
+            assert AgentSession.objects.get().cancel_requested_at == asked_at, "the first one counts"
             report(Usage(len(sent), 10, 5))
             assert client.status()["usage"]["total_tokens"] == 15, "usage is seen while it runs"
         return reasoning.Cancelled(Usage(len(sent), 10, 5))
