@@ -16,7 +16,7 @@ from apps.access.models import Credential
 from apps.access.services.credentials import authenticate
 from apps.access.services.projects import create_project
 from apps.core import clock
-from apps.core.errors import LoomError
+from apps.core.errors import ErrorCode, LoomError
 from apps.core.ids import new_id
 
 ACCESS = "/admin/console/access/"
@@ -76,8 +76,9 @@ def test_a_revoked_credential_opens_nothing_and_both_changes_are_in_the_audit_tr
     public_id = Credential.objects.get().public_id
     done = client.post(f"{ACCESS}{public_id}/revoke/", follow=True)
     assert f"Credential {public_id} (The IDE of Ada) is revoked" in text_of(done)  # type: ignore[arg-type]
-    with pytest.raises(LoomError):
+    with pytest.raises(LoomError) as refused:
         authenticate(authorization=f"Bearer {token}", entry=MCP_ENTRIES[0], now=clock.now())
+    assert refused.value.code is ErrorCode.UNAUTHENTICATED
     again = client.post(f"{ACCESS}{public_id}/revoke/", follow=True)
     assert "had been revoked before" in text_of(again)  # type: ignore[arg-type]
     trail = text_of(client.get("/admin/console/audit/"))  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from apps.access.models import Credential, Project
 from apps.access.services.credentials import authenticate
 from apps.access.services.projects import ensure_default_project
 from apps.core import clock
-from apps.core.errors import LoomError
+from apps.core.errors import ErrorCode, LoomError
 
 pytestmark = pytest.mark.django_db
 
@@ -64,8 +64,9 @@ def test_a_credential_ends_after_the_days_it_was_given() -> None:
     body = made("--expires-days", "3")
     header = f"Bearer {body['token']}"
     assert authenticate(authorization=header, entry=REST_ENTRY, now=clock.now() + dt.timedelta(days=2.9))
-    with pytest.raises(LoomError):
+    with pytest.raises(LoomError) as refused:
         authenticate(authorization=header, entry=REST_ENTRY, now=clock.now() + dt.timedelta(days=3.1))
+    assert refused.value.code is ErrorCode.UNAUTHENTICATED
     assert made()["expiresAt"] is None
 
 
@@ -90,8 +91,9 @@ def test_a_revoked_credential_opens_nothing_and_keeps_the_time_it_was_revoked() 
     first = run("token_revoke", body["publicId"])
     with clock.moved(dt.timedelta(hours=1)):
         assert run("token_revoke", body["publicId"]) == first
-    with pytest.raises(LoomError):
+    with pytest.raises(LoomError) as refused:
         authenticate(authorization=f"Bearer {body['token']}", entry=REST_ENTRY, now=clock.now())
+    assert refused.value.code is ErrorCode.UNAUTHENTICATED
 
 
 @pytest.mark.rule("E6")

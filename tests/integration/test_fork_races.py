@@ -11,6 +11,7 @@ from django.db import connection
 
 from apps.core import clock
 from apps.core.database import database_time_after
+from apps.core.failpoints import FailpointRaised
 from apps.ledger.models import Event, Operation
 from apps.results.models import ArtifactRevision
 from apps.runs.models import Run, StartingBoundary, State
@@ -149,7 +150,7 @@ def test_what_dies_before_its_commit_has_done_nothing(
         return resume(keeper, run, scope="artifacts", **identity)
 
     monkeypatch.setenv("LOOMSVC_FAILPOINT", f"{place}:raise")
-    with pytest.raises(RuntimeError):
+    with pytest.raises(FailpointRaised):
         act()
     monkeypatch.delenv("LOOMSVC_FAILPOINT")
     assert [list(table.objects.order_by("pk").values()) for table in tables] == before

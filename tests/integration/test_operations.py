@@ -12,6 +12,7 @@ from django.db import connection
 
 from apps.core import clock
 from apps.core.database import database_time_after
+from apps.core.failpoints import FailpointRaised
 from apps.ledger.models import Operation
 from apps.runs.models import Run
 from apps.runs.services import executors
@@ -136,7 +137,7 @@ def test_a_receipt_left_pending_was_never_applied_and_is_rejected(
 ) -> None:
     monkeypatch.setenv("LOOMSVC_FAILPOINT", "after_receipt_insert:raise")
     same = identity(service)
-    with pytest.raises(RuntimeError):
+    with pytest.raises(FailpointRaised):
         service.call("run", **same, loomName="trial", input={})
     monkeypatch.delenv("LOOMSVC_FAILPOINT")
     assert service.call("get_operation", **same)["receipt"]["status"] == "pending"
@@ -156,7 +157,7 @@ def test_an_effect_that_does_not_commit_leaves_nothing_but_a_pending_receipt(
 ) -> None:
     monkeypatch.setenv("LOOMSVC_FAILPOINT", "before_commit:raise")
     same = identity(service)
-    with pytest.raises(RuntimeError):
+    with pytest.raises(FailpointRaised):
         service.call("run", **same, loomName="trial", input={})
     assert Run.objects.count() == 0
     assert service.call("get_operation", **same)["receipt"]["status"] == "pending"

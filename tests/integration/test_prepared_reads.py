@@ -183,5 +183,6 @@ def test_without_an_open_instance_a_run_is_unavailable_and_an_unknown_one_still_
     ServiceInstance.objects.update(current=None)
     assert service.call("get_run", runId=run_id)["error"]["code"] == ErrorCode.UNAVAILABLE
     assert service.call("get_run", runId=str(uuid.uuid4()))["error"]["code"] == ErrorCode.NOT_FOUND
-    with pytest.raises(LoomError):
+    with pytest.raises(LoomError) as refused:
         instances.current_instance()
+    assert refused.value.code is ErrorCode.UNAVAILABLE

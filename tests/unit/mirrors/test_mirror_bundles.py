@@ -306,8 +306,9 @@ def test_nothing_is_written_where_something_is_or_through_a_link(tmp_path: Path,
     assert refused.value.code == "CONFLICT"
     target.unlink()
     target.write_text("mine")
-    with pytest.raises(LoomError):
+    with pytest.raises(LoomError) as refused:
         write_to_path(bundle, io.BytesIO(SAMPLE), target)
+    assert refused.value.code == "CONFLICT"
     assert target.read_text() == "mine"
     assert os.listdir(victim) == ["kept"]
     assert sorted(os.listdir(tmp_path)) == sorted([name, "victim"])
