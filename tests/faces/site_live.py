@@ -122,6 +122,7 @@ def _site_port() -> Iterator[int]:
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
     thread.start()
     while not server.started:
+        assert thread.is_alive(), "the server did not start"
         time.sleep(0.01)
     yield listener.getsockname()[1]
     server.should_exit = True
