@@ -116,6 +116,36 @@ def test_what_is_kept_is_encrypted_outside_the_ledgers_reach(client: Client, tmp
         find(client)
 
 
+@pytest.mark.rule("K17", "B5")
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [("k" * 7, None), ("a b-cdefghijk", None), ("12345678", ""), ("123456789012345", ""), ("1234567890123456", "3456")],
+)
+def test_the_end_of_a_key_is_shown_only_of_a_long_one_and_what_is_none_is_refused(
+    client: Client, key: str, shown: str | None
+) -> None:
+    if shown is None:
+        with pytest.raises(LoomError) as refused:
+            keep(client, key)
+        assert [(issue.code, issue.path) for issue in refused.value.issues] == [("pattern", "/key")]
+        assert not ProviderKey.objects.exists()
+    else:
+        keep(client, key)
+        assert (ProviderKey.objects.get().last_four, find(client)) == (shown, key)
+
+
+@pytest.mark.rule("B5")
+def test_a_key_in_place_of_another_has_not_been_tested(client: Client) -> None:
+    project_id = client.service.caller.project_id
+    keep(client)
+    provider_keys.note_test(project_id=project_id, provider="acme", result="It works.", now=clock.now())
+    view = provider_keys.view_provider_key(project_id=project_id, provider="acme")
+    assert view is not None and view.tested_at is not None and view.test_result == "It works."
+    keep(client, OTHER)
+    view = provider_keys.view_provider_key(project_id=project_id, provider="acme")
+    assert view is not None and (view.tested_at, view.test_result, view.last_four) == (None, "", "QRST")
+
+
 @pytest.mark.rule("K17")
 def test_a_key_that_is_moved_to_another_row_is_refused(client: Client) -> None:
     keep(client)
