@@ -173,6 +173,23 @@ def test_a_rotation_encrypts_all_anew_and_lets_the_old_secret_go(
     assert len(now) == 1 and secret not in now
 
 
+@pytest.mark.rule("K17")
+def test_a_rotation_that_could_not_read_a_key_keeps_the_secret_that_it_needs(
+    client: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(client)
+    rows = ProviderKey.objects.all()
+    whole = rows.get().ciphertext
+    rows.update(ciphertext=whole[:-4])
+    call_command("provider_key_rotate")
+    assert "1 could not be read" in capsys.readouterr().out
+    assert len((tmp_path / "key_secrets").read_text().split()) == 2
+    rows.update(ciphertext=whole)
+    assert find(client) == KEY
+    call_command("provider_key_rotate")
+    assert len((tmp_path / "key_secrets").read_text().split()) == 1 and find(client) == KEY
+
+
 @pytest.mark.rule("K17", "B5")
 def test_a_key_is_found_though_it_is_rotated_between_two_looks(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(client)
