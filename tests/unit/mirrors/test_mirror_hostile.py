@@ -58,9 +58,9 @@ def with_entries(extra: dict[str, bytes], *, listed: bool = True) -> bytes:
     return laid_out({"manifest.json": json_text.canonical(manifest), **dict(sorted(entries.items()))})
 
 
-def laid_out(files: dict[str, bytes]) -> bytes:
-    """A zip as ours are, with anything in it."""
-    members = zipped.place([(name, len(data), zlib.crc32(data)) for name, data in files.items()])
+def laid_out(files: dict[str, bytes], *, miscounted: str = "") -> bytes:
+    """A zip as ours are, with anything in it; the sum of one entry may be wrong."""
+    members = zipped.place([(name, len(data), zlib.crc32(data) ^ (name == miscounted)) for name, data in files.items()])
     return b"".join(m.header + files[m.name] for m in members) + zipped.ending(members)
 
 
@@ -79,6 +79,14 @@ def test_a_name_that_leads_astray_refuses_the_whole(name: str) -> None:
 def test_names_that_are_one_on_another_system_refuse_the_whole(names: tuple[str, str]) -> None:
     with pytest.raises(MirrorInvalid, match=r"twice|a file and a folder"):
         taken(zip_source(with_entries(dict.fromkeys(names, b"x"))))
+
+
+@pytest.mark.rule("K22")
+@pytest.mark.parametrize("name", entries_of(SAMPLE))
+def test_a_file_that_other_tools_would_take_for_damaged_is_refused(name: str) -> None:
+    with pytest.raises(MirrorInvalid, match="not those that its directory counts"):
+        taken(zip_source(laid_out(entries_of(SAMPLE), miscounted=name)))
+    assert laid_out(entries_of(SAMPLE)) == SAMPLE
 
 
 @pytest.mark.rule("K20")
