@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import stat
 import struct
 import subprocess
@@ -92,14 +93,14 @@ def test_a_file_that_other_tools_would_take_for_damaged_is_refused(name: str) ->
 @pytest.mark.rule("K20")
 @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFCHR, stat.S_IFIFO, stat.S_IFDIR])
 def test_an_entry_that_is_no_regular_file_refuses_the_whole(kind: int) -> None:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, data in entries_of(SAMPLE).items():
-            info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-            info.create_system, info.external_attr = 3, (kind | 0o644) << 16
-            archive.writestr(info, data)
-    with pytest.raises(MirrorInvalid):
-        zip_source(out.getvalue())
+    def of_kind(mode: int) -> bytes:
+        data = bytearray(SAMPLE)
+        struct.pack_into("<L", data, data.rindex(b"PK\x01\x02") + 38, (mode | 0o644) << 16)
+        return bytes(data)
+
+    assert of_kind(stat.S_IFREG) == SAMPLE
+    with pytest.raises(MirrorInvalid, match="not stored as Mirrors are"):
+        zip_source(of_kind(kind))
 
 
 def folder(tmp_path: Path) -> Path:
@@ -119,20 +120,39 @@ def _linked_folder(place: Path) -> None:
     (place / "release").symlink_to(place.parent / "elsewhere")
 
 
-FOLDERS: dict[str, Callable[[Path], Any]] = {
-    "a link in place of a file": _link,
-    "a link in place of a folder": _linked_folder,
-    "a link that is one too many": lambda place: (place / "release" / "x").symlink_to("/etc/passwd"),
-    "a hard link": lambda place: os.link(place / "steps.jsonl", place.parent / "elsewhere"),
-    "a pipe": lambda place: os.mkfifo(place / "release" / "pipe"),
-    "another file": lambda place: (place / "notes.txt").write_text("x"),
-    "another file in the Release": lambda place: (place / "release" / "x.py").write_text("x"),
-    "a hidden file": lambda place: (place / ".DS_Store").write_text("x"),
-    "a name that is no text": lambda place: Path(os.fsdecode(bytes(place / "release") + b"/\xff")).write_text("x"),
-    "no manifest": lambda place: (place / "manifest.json").unlink(),
-    "an empty manifest": lambda place: (place / "manifest.json").write_bytes(b""),
-    "files without end": lambda place: [(place / "release" / f"{n}").write_text("") for n in range(520)],
-    "a file that is larger than all may be": lambda place: os.truncate(place / "steps.jsonl", 10**12),
+#: What somebody does to a folder, and what is said of it.
+FOLDERS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "a link in place of a file": (_link, "steps.jsonl: it is a link"),
+    "a link in place of a folder": (_linked_folder, "release: it is a link"),
+    "a link that is one too many": (
+        lambda place: (place / "release" / "x").symlink_to("/etc/passwd"),
+        "release/x: it is a link",
+    ),
+    "a hard link": (
+        lambda place: os.link(place / "steps.jsonl", place.parent / "elsewhere"),
+        "a second name elsewhere",
+    ),
+    "a pipe": (lambda place: os.mkfifo(place / "release" / "pipe"), "no regular file"),
+    "another file": (lambda place: (place / "notes.txt").write_text("x"), "notes.txt: the format has no such entry"),
+    "another file in the Release": (
+        lambda place: (place / "release" / "x.py").write_text("x"),
+        "the manifest does not list it",
+    ),
+    "a hidden file": (lambda place: (place / ".DS_Store").write_text("x"), ".DS_Store: the format has no such entry"),
+    "a name that is no text": (
+        lambda place: Path(os.fsdecode(bytes(place / "release") + b"/\xff")).write_text("x"),
+        "printable characters only",
+    ),
+    "no manifest": (lambda place: (place / "manifest.json").unlink(), "manifest.json: it is missing"),
+    "an empty manifest": (lambda place: (place / "manifest.json").write_bytes(b""), "manifest.json: it is not JSON"),
+    "files without end": (
+        lambda place: [(place / "release" / f"{n}").write_text("") for n in range(520)],
+        "more than 512 entries",
+    ),
+    "a file that is larger than all may be": (
+        lambda place: os.truncate(place / "steps.jsonl", 10**12),
+        "more bytes than are taken",
+    ),
 }
 
 
@@ -140,8 +160,9 @@ FOLDERS: dict[str, Callable[[Path], Any]] = {
 @pytest.mark.parametrize("what", FOLDERS)
 def test_a_folder_that_holds_anything_else_is_refused(tmp_path: Path, what: str) -> None:
     place = folder(tmp_path)
-    FOLDERS[what](place)
-    with pytest.raises(MirrorInvalid), open_source(place, LIMITS) as source:
+    spoil, said = FOLDERS[what]
+    spoil(place)
+    with pytest.raises(MirrorInvalid, match=re.escape(said)), open_source(place, LIMITS) as source:
         taken(source)
 
 
@@ -199,42 +220,57 @@ def nested_zip() -> bytes:
 
 
 SMALL_OBJECTS = b'[{"":1}' + b',{"":1}' * 290_000 + b"]"
-HOSTILE: dict[str, Callable[[], bytes]] = {
-    "nothing": lambda: b"",
-    "no zip": lambda: os.urandom(5000),
-    "no end record": lambda: SAMPLE[:-22],
-    "an end record alone": lambda: _end_record(0, 0, 0),
-    "an end record that points nowhere": lambda: _end_record(5, 100, 7),
-    "a comment": lambda: SAMPLE[:-2] + b"\x05\0hello",
-    "something before it": lambda: b"#!/bin/sh\n" + SAMPLE,
-    "zeros, deflated": deflated,
-    "zeros, listed again and again": overlapping,
-    "a million entries": million,
-    "lying sizes": lying,
-    "a zip in a zip": nested_zip,
-    "another file": lambda: with_entries({"release/x.zip": SAMPLE}, listed=False),
-    "a manifest without end": lambda: laid_out({"manifest.json": b"[" * 10_000_000}),
-    "a manifest of brackets": lambda: laid_out({"manifest.json": b"[" * 500_000}),
-    "a line without end": lambda: with_entries({"events.jsonl": b'{"a":"' + b"x" * 60_000_000}),
-    "brackets without end": lambda: one_line(b"[" * 1_000_000),
-    "too many small objects": lambda: one_line(SMALL_OBJECTS * 2),
-    "Runs that are heavy each": many_runs,
-    "a number without end": lambda: one_line(b"1" * 1_000_000),
-    "more values than it may have": lambda: with_entries({"events.jsonl": b"[,,,,,,,,,,,,,,,,]\n" * 300_000}),
-    "a Release that is too large": lambda: with_entries({"release/x": b"\0" * 6_000_000}),
+#: A file, and what is said of it.
+HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
+    "nothing": (lambda: b"", "no zip file"),
+    "no zip": (lambda: os.urandom(5000), "no end record"),
+    "no end record": (lambda: SAMPLE[:-22], "no end record"),
+    "an end record alone": (lambda: _end_record(0, 0, 0), "0 entries"),
+    "an end record that points nowhere": (lambda: _end_record(5, 100, 7), "not where its end record says"),
+    "a comment": (lambda: SAMPLE[:-2] + b"\x05\0hello", "no end record"),
+    "something before it": (lambda: b"#!/bin/sh\n" + SAMPLE, "not where its end record says"),
+    "zeros, deflated": (deflated, "not stored as Mirrors are"),
+    "zeros, listed again and again": (overlapping, "not stored as Mirrors are"),
+    "a million entries": (million, "65535 entries"),
+    "lying sizes": (lying, "not stored as Mirrors are"),
+    "a zip in a zip": (nested_zip, "states.jsonl: its last line has no end"),
+    "another file": (lambda: with_entries({"release/x.zip": SAMPLE}, listed=False), "the manifest does not list it"),
+    "a manifest without end": (
+        lambda: laid_out({"manifest.json": b"[" * 10_000_000}),
+        "manifest.json: it is larger than",
+    ),
+    "a manifest of brackets": (lambda: laid_out({"manifest.json": b"[" * 500_000}), "manifest.json: it is not JSON"),
+    "a line without end": (
+        lambda: with_entries({"events.jsonl": b'{"a":"' + b"x" * 60_000_000}),
+        "events.jsonl: a line is longer than",
+    ),
+    "brackets without end": (lambda: one_line(b"[" * 1_000_000), "run.jsonl line 1: it is not JSON"),
+    "too many small objects": (lambda: one_line(SMALL_OBJECTS * 2), "run.jsonl: a line is longer than"),
+    "Runs that are heavy each": (many_runs, "run.jsonl: it has one line"),
+    "a number without end": (lambda: one_line(b"1" * 1_000_000), "a number that is too long"),
+    "more values than it may have": (
+        lambda: with_entries({"events.jsonl": b"[,,,,,,,,,,,,,,,,]\n" * 300_000}),
+        "events.jsonl: it holds more than",
+    ),
+    "a Release that is too large": (lambda: with_entries({"release/x": b"\0" * 6_000_000}), "a Release holds at most"),
 }
 
 
 @pytest.mark.rule("K20", "K21", "M7")
 def test_all_of_it_is_refused_within_ten_seconds_and_two_hundred_megabytes(tmp_path: Path) -> None:
     paths = {}
-    for number, (name, make) in enumerate(HOSTILE.items()):
+    for number, (name, (make, _)) in enumerate(HOSTILE.items()):
         paths[name] = tmp_path / f"{number}.zip"
         paths[name].write_bytes(make())
     sparse = tmp_path / "sparse.zip"
     sparse.write_bytes(SAMPLE)
     os.truncate(sparse, 10**12)
     others = {"a terabyte of nothing": sparse, "a device": Path("/dev/zero"), "not there": tmp_path / "none"}
+    said = {name: words for name, (_, words) in HOSTILE.items()} | {
+        "a terabyte of nothing": "more than the 134217728 that are taken",
+        "a device": "neither a folder nor a zip file",
+        "not there": "there is nothing called none",
+    }
     whole, heavy = tmp_path / "whole.zip", tmp_path / "heavy.zip"
     whole.write_bytes(SAMPLE)
     heavy.write_bytes(one_line(SMALL_OBJECTS))
@@ -251,7 +287,7 @@ def test_all_of_it_is_refused_within_ten_seconds_and_two_hundred_megabytes(tmp_p
     assert came["heavy"][3] < 200, "the most that a line may cost"
     assert [came.pop(name)[1] for name in ("whole", "heavy")] == ["taken", "taken"], "and what is good passes"
     for name, (_, code, seconds, megabytes, written_bytes) in came.items():
-        assert code.startswith("MIRROR_INVALID"), (name, code)
+        assert code.startswith("MIRROR_INVALID") and said[name] in code, (name, code)
         assert str(tmp_path) not in code, (name, code)
         assert seconds < 10, (name, seconds)
         assert megabytes < 200, (name, megabytes)
