@@ -7,6 +7,7 @@ import io
 import os
 import zipfile
 import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ from mirror_samples import JSON, LIMITS, PATHS, entries_of, taken, traces, writt
 from apps.core import json_text
 from apps.core.errors import LoomError
 from apps.mirrors.bundles import canonical, zipped
-from apps.mirrors.bundles.lines import SHAPES, manifest_digest
+from apps.mirrors.bundles.lines import SHAPES, Entry, manifest_digest
 from apps.mirrors.bundles.refusals import MirrorInvalid
 from apps.mirrors.bundles.sources import open_source
-from apps.mirrors.bundles.taking import take
+from apps.mirrors.bundles.taking import take, verified
 from apps.mirrors.bundles.writing import write_to_path
 
 
@@ -225,6 +226,54 @@ def test_what_a_forger_makes_with_hashes_that_agree_is_found_too(name: str) -> N
     with pytest.raises(MirrorInvalid) as refused:
         taken(zip_source(FORGERIES[name]()))
     assert refused.value.code == "MIRROR_INVALID"
+
+
+def with_listed(change: Callable[[list[dict[str, Any]]], None]) -> bytes:
+    """A forged bundle whose manifest lists its entries otherwise, each standing where it is listed."""
+    entries = entries_of(SAMPLE)
+    manifest = json_text.parse(entries["manifest.json"])
+    change(manifest["entries"])
+    manifest["digest"] = manifest_digest(manifest)
+    names = [entry["path"] for entry in manifest["entries"]]
+    return zip_of({"manifest.json": json_text.canonical(manifest), **{name: entries[name] for name in names}})
+
+
+def _count_lines(listed: list[dict[str, Any]], path: str, lines: int | None) -> None:
+    next(entry for entry in listed if entry["path"] == path)["lines"] = lines
+
+
+@pytest.mark.rule("M1", "M7", "K22")
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda listed: listed.reverse(), "not in the order of their names"),
+        (lambda listed: _count_lines(listed, "events.jsonl", None), "events.jsonl: the manifest counts lines in JSON"),
+        (lambda listed: _count_lines(listed, "release/steps.py", 1), "steps.py: the manifest counts lines in JSON"),
+    ],
+    ids=["another order", "lines not counted", "lines of what has none"],
+)
+def test_a_manifest_lists_its_entries_in_one_way_only(
+    change: Callable[[list[dict[str, Any]]], None], said: str
+) -> None:
+    assert with_listed(lambda _: None) == SAMPLE
+    with pytest.raises(MirrorInvalid, match=said):
+        taken(zip_source(with_listed(change)))
+
+
+@pytest.mark.rule("K21", "M7")
+def test_no_more_is_read_of_an_entry_that_grows_than_its_manifest_says() -> None:
+    read: list[int] = []
+
+    def growing() -> Iterator[bytes]:
+        for number in range(100):
+            read.append(number)
+            yield b"x" * 10
+
+    entry = Entry(path="release/x", size=25, sha256=hashlib.sha256(b"x" * 25).hexdigest(), lines=None)
+    kept: list[bytes] = []
+    with pytest.raises(MirrorInvalid, match="not those that the manifest names"):
+        kept.extend(verified(entry, growing()))
+    assert (len(read), len(kept)) == (3, 2)
 
 
 @given(st.dictionaries(st.sampled_from(["aa", "data", "digest", "zz"]), JSON).filter(lambda found: "data" in found))
