@@ -10,7 +10,7 @@ from django.core.management import call_command
 from apps.access.services.projects import create_project
 from apps.core import clock
 from tests.conftest import Service, caller_in
-from tests.integration.diverging_runs import add_keeper
+from tests.integration.diverging_runs import add_keeper, paused, standing
 from tests.integration.mirror_work import export, file_of, mirrors_folder
 from tests.integration.test_mirror_restore import other, restore
 from tests.tools.mirror_reader import open_mirror
@@ -57,3 +57,19 @@ def test_what_follows_a_removed_artifact_at_its_place_hides_it_from_no_mirror(
     [moved] = elsewhere.call("list_runs")["runs"]
     assert (moved["status"], moved["boundary"]) == ("paused", 5)
     assert elsewhere.call("get_artifact", artifactId="b")["artifact"]["data"] == 3
+
+
+@pytest.mark.rule("M5")
+def test_what_was_removed_makes_room_at_its_place_for_what_followed_it(
+    service: Service, other: Service, loom_paths: Path
+) -> None:
+    add_keeper(loom_paths)
+    steps = [{"create": {"id": "b", "data": 1}}, {"remove": True}, {"create": {"id": "a", "data": 2}}, {}]
+    run = paused(service, steps)
+    restore(service, export(service, run), "artifacts")
+    assert standing(other, "b") == (1, 1)
+    service.operate("resume_run", runId=run["runId"], expectedRevision=run["revision"])
+    service.work()
+    done = restore(service, export(service, run), "artifacts")
+    assert {entry["id"]: entry["action"] for entry in done["plan"]} == {"a": "replace", "b": "replace"}
+    assert (standing(other, "a"), standing(other, "b")) == ((3, 2), None)
