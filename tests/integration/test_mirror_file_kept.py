@@ -83,3 +83,16 @@ def test_a_mirror_whose_file_was_pruned_before_it_was_listed_gets_it_again(
 
     monkeypatch.setattr(storage, "keep", kept)
     assert verified(service, export(service, run)) == "verified"
+
+
+@pytest.mark.rule("M3")
+def test_a_whole_mirror_under_the_digest_of_another_is_damage(service: Service) -> None:
+    mirror, another = (export(service, service.finish(do=[{"record": name}])) for name in ("one", "two"))
+    names = [storage.name_of(Mirror.objects.get(mirror_id=one["mirrorId"]).digest) for one in (mirror, another)]
+    kept, exchanged = (Path(storage.storage().path(name)) for name in names)
+    kept.write_bytes(exchanged.read_bytes())
+    found = service.call("mirror_inspect", mirrorId=mirror["mirrorId"])["verification"]
+    assert found == {"status": "damaged", "problems": [{"entry": "", "problem": "its file is another Mirror's"}]}
+    assert service.call("mirror_inspect", mirrorId=another["mirrorId"])["verification"]["status"] == "verified"
+    refused = service.call("mirror_restore", mirrorId=mirror["mirrorId"], targetProject="trials", scope="records")
+    assert refused["error"]["code"] == "MIRROR_INVALID"
