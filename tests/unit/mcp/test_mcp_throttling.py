@@ -50,3 +50,15 @@ def test_no_number_of_addresses_fills_the_memory(monkeypatch: pytest.MonkeyPatch
     for number in range(500):
         counts.note(f"10.0.{number // 250}.{number % 250}", START)
     assert len(counts) == 50
+
+
+@pytest.mark.rule("K24")
+def test_the_address_longest_without_a_failure_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(throttling, "MAX_ADDRESSES", 2)
+    counts = FailureCounts()
+    for _ in range(MAX_FAILURES):
+        counts.note("10.0.0.1", START)
+    counts.note("10.0.0.2", START)
+    assert counts.note("10.0.0.1", START) > 0
+    counts.note("10.0.0.3", START)
+    assert counts.note("10.0.0.1", START) > 0, "the second was forgotten, not the one that goes on"
