@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from django.contrib.auth import get_user_model
 
-from apps.access.connection import CONNECTION_FILE
+from apps.access.connection import CONNECTION_FILE, find_running
 from apps.access.domain import tokens
 from apps.access.domain.entries import MCP_ENTRIES, REST_ENTRY
 from apps.access.models import Credential
@@ -86,3 +87,26 @@ def test_a_kept_credential_that_opens_nothing_is_replaced_and_no_other(tmp_path:
     unchanged = {source: text for source, text in again.tokens.items() if source is not Source.CLI}
     assert unchanged == {source: first.tokens[source] for source in unchanged}
     assert started(tmp_path).tokens == again.tokens
+
+
+@pytest.mark.rule("N4")
+@pytest.mark.parametrize(
+    ("pid", "lives"),
+    [(os.getpid(), True), (2**22 + 1, False), (None, False), ("x", False), (10**30, False), ([], False)],
+)
+def test_a_service_is_found_only_while_its_process_lives(tmp_path: Path, pid: Any, lives: bool) -> None:
+    started(tmp_path)
+    path = tmp_path / CONNECTION_FILE
+    path.write_text(json.dumps({**json.loads(path.read_text()), "pid": pid}))
+    assert (find_running(tmp_path) is not None) is lives
+
+
+def test_a_service_of_another_account_lives_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started(tmp_path)
+
+    def not_ours(pid: int, number: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    # Whoever runs the tests may be root, to whom the system never says so.
+    monkeypatch.setattr(os, "kill", not_ours)
+    assert find_running(tmp_path) is not None
