@@ -16,7 +16,7 @@ from django.core.management import CommandError, call_command
 
 from apps.access.models import Credential
 from apps.access.selectors.projects import project_named
-from apps.access.services.projects import create_project
+from apps.access.services.projects import create_project, ensure_default_project
 from apps.core import clock
 from apps.ledger.models import ServiceInstance
 from apps.mirrors import storage
@@ -129,8 +129,8 @@ def test_a_conflict_is_shown_and_ends_with_1(service: Service, run: dict[str, An
 @pytest.mark.rule("M5")
 def test_a_restored_run_is_told_with_the_very_command_that_goes_on(service: Service, run: dict[str, Any]) -> None:
     mirror = export(service, run)
-    restoring = ("mirror_restore", mirror["mirrorId"], "--project", "target")
-    target = Service(caller_in(project_named("target")), service.instance_id)
+    restoring = ("mirror_restore", mirror["mirrorId"])
+    target = Service(caller_in(ensure_default_project(now=clock.now())), service.instance_id)
     shown = said(*restoring)
     given = re.search(r"go on with `loomsvc resume_run (\S+) --expected-revision (\d+)( --data \S+)?`", shown)
     assert given is not None and given[3], shown
@@ -141,6 +141,20 @@ def test_a_restored_run_is_told_with_the_very_command_that_goes_on(service: Serv
     assert f"Run {given[1]} is waiting" in said(*restoring)
     ServiceInstance.objects.update(current=None)
     assert f"Start the service; then `loomsvc get_run {given[1]}" in said(*restoring)
+
+
+@pytest.mark.rule("M5", "N1")
+def test_a_run_restored_into_another_project_is_not_told_with_a_command_that_does_not_reach_it(
+    service: Service, run: dict[str, Any]
+) -> None:
+    mirror = export(service, run)
+    shown = said("mirror_restore", mirror["mirrorId"], "--project", "target")
+    (restored,) = Run.objects.filter(project=project_named("target"))
+    assert f"Run {restored.pk} is paused in Project target" in shown
+    assert "loomsvc resume_run" not in shown
+    given = re.search(r"`loomsvc (token_create --project target --source studio --label) TEXT", shown)
+    assert given is not None, shown
+    assert told(*given[1].split(), "x")["project"] == "target"
 
 
 @pytest.mark.rule("M7")

@@ -9,6 +9,7 @@ from django.core.management.base import CommandParser
 from rich.table import Table
 from rich.text import Text
 
+from apps.access.services.projects import DEFAULT_PROJECT
 from apps.core import clock
 from apps.core.caller import Caller
 from apps.core.commands import data_option
@@ -80,11 +81,11 @@ class Command(MirrorCommand):
         if as_json:
             self.print_json(_body(caller, target, done))
         else:
-            self._print(done, _view(caller, done), dry_run=options["dry_run"])
+            self._print(done, _view(caller, done), options["project"], dry_run=options["dry_run"])
         if has_conflict(done.plan):
             sys.exit(1)
 
-    def _print(self, done: Restored, run: RunView | None, *, dry_run: bool) -> None:
+    def _print(self, done: Restored, run: RunView | None, project: str, *, dry_run: bool) -> None:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for heading in ("ACTION", "KIND", "ID", "WHY"):
             table.add_column(heading, no_wrap=heading != "WHY")
@@ -98,7 +99,7 @@ class Command(MirrorCommand):
         elif not done.applied:
             self.console.print("[red]Nothing was done: something is in the way.[/]")
         elif done.run_id is not None:
-            self.console.print(_next_step(done.run_id, run))
+            self.console.print(_next_step(done.run_id, run, project), markup=False)
 
 
 def _row(entry: PlanEntry) -> tuple[Text, Text, Text, Text]:
@@ -106,12 +107,19 @@ def _row(entry: PlanEntry) -> tuple[Text, Text, Text, Text]:
     return action, Text(entry.kind), Text(entry.id), Text(entry.reason or "")
 
 
-def _next_step(run_id: uuid.UUID, run: RunView | None) -> str:
+def _next_step(run_id: uuid.UUID, run: RunView | None, project: str) -> str:
+    if run is not None and run.status != "paused":
+        return f"Run {run_id} is {run.status}: it went on since it was restored."
+    if project != DEFAULT_PROJECT:
+        # The commands that act on Runs have a credential of the default Project, and find none of another.
+        token = f"loomsvc token_create --project {project} --source studio --label TEXT{data_option()}"
+        return (
+            f"Run {run_id} is paused in Project {project}. Resume it in the console, or over REST with a credential "
+            f"of that Project: `{token}` makes one."
+        )
     if run is None:
         look = f"loomsvc get_run {run_id}{data_option()}"
         return f"Run {run_id} is there, paused. Start the service; then `{look}` says how to go on."
-    if run.status != "paused":
-        return f"Run {run_id} is {run.status}: it went on since it was restored."
     resume = f"loomsvc resume_run {run_id} --expected-revision {run.revision}{data_option()}"
     return f"Run {run_id} is paused; go on with `{resume}`."
 
