@@ -58,7 +58,7 @@ def test_a_trace_goes_out_and_comes_in_elsewhere(
 ) -> None:
     place = tmp_path / name
     out = told("mirror_export", run["traceId"], "--project", "trials", "--to", str(place))
-    assert out == {"digest": out["digest"], "to": str(place)}
+    assert out == {"digest": out["digest"], "runId": run["runId"], "boundary": run["boundary"], "to": str(place)}
     assert Mirror.objects.count() == 0, "it was written there and nowhere else"
     found = told("mirror_inspect", "--from", str(place))
     assert (found["manifest"]["digest"], found["verification"]["status"]) == (out["digest"], "verified")
@@ -89,8 +89,19 @@ def test_any_boundary_and_run_can_be_mirrored_into_a_project(service: Service, r
     assert told(*asked)["mirror"]["project"] == "trials"
     with pytest.raises(CommandError, match="does not hold boundary 9"):
         said(*asked, "--boundary", "9")
-    with pytest.raises(CommandError, match="No trace"):
+    with pytest.raises(CommandError, match=r"No trace .* `get_run` shows the traceId of a Run"):
         said("mirror_export", run["traceId"], "--project", "target")
+
+
+@pytest.mark.rule("M4")
+def test_it_is_said_which_run_of_the_trace_was_mirrored_and_up_to_where(
+    service: Service, run: dict[str, Any], tmp_path: Path
+) -> None:
+    fork = service.operate("fork_run", runId=run["runId"], boundary=1)["run"]["runId"]
+    asked = ("mirror_export", run["traceId"], "--project", "trials")
+    assert f"Run {fork} at boundary 1.\nMirror " in said(*asked)
+    out = told(*asked, "--run-id", run["runId"], "--to", str(tmp_path / "a.zip"))
+    assert (out["runId"], out["boundary"]) == (run["runId"], run["boundary"])
 
 
 @pytest.mark.rule("M1")

@@ -181,7 +181,7 @@ def test_a_credential_sees_and_writes_the_projects_it_was_granted_and_no_other(s
         service.call("mirror_export", caller=stranger, traceId=run["traceId"], targetProject="strangers")["error"][
             "message"
         ]
-        == f"No trace {run['traceId']} in this Project."
+        == f"No trace {run['traceId']} in this Project; `get_run` shows the traceId of a Run."
     )
     grant_mirror_writes(public_id=credential.public_id, projects=[project_named("friends")], revoke=True)
     assert [m["project"] for m in service.call("mirror_list")["mirrors"]] == ["trials"]

@@ -33,7 +33,9 @@ def find_boundary(
     """
     newest = newest_run(project_id=project_id, trace_id=uuid.UUID(trace_id))
     if newest is None:
-        raise LoomError(ErrorCode.NOT_FOUND, f"No trace {trace_id} in this Project.")
+        raise LoomError(
+            ErrorCode.NOT_FOUND, f"No trace {trace_id} in this Project; `get_run` shows the traceId of a Run."
+        )
     held = held_boundary(uuid.UUID(run_id) if run_id else newest, boundary, project_id=project_id)
     if str(held.trace_id) != trace_id:
         raise LoomError(ErrorCode.NOT_FOUND, f"No Run {run_id} of trace {trace_id} in this Project.")

@@ -42,7 +42,9 @@ class Command(MirrorCommand):
     def handle(self, *, trace_id: str | None, mirror: str | None, as_json: bool, **options: Any) -> None:
         one_of(**{"TRACE-ID": trace_id, "mirror": mirror})
         with self.progress("Mirroring") as progress, self._found(trace_id, mirror, progress, options) as found:
-            body: dict[str, Any] = {"digest": found.digest}
+            manifest = found.bundle.manifest
+            # The newest Run of a trace may be another than one had in mind, such as a fork.
+            body: dict[str, Any] = {"digest": found.digest, "runId": manifest.run_id, "boundary": manifest.boundary}
             target = options["target_project"] or (None if options["to"] else options["project"])
             if options["to"]:
                 body["to"] = self._write(found, path_argument(options["to"]))
@@ -50,9 +52,11 @@ class Command(MirrorCommand):
                 body["mirror"] = self._keep(found, target)
         if as_json:
             self.print_json(body)
-        elif options["to"]:
+            return
+        self.console.print(f"Run {body['runId']} at boundary {body['boundary']}.", markup=False)
+        if options["to"]:
             self.console.print(f"Written to {body['to']}, digest {found.digest}.", markup=False)
-        if target and not as_json:
+        if target:
             self.console.print(f"Mirror {body['mirror']['mirrorId']} is in Project {target}.", markup=False)
 
     def _found(
