@@ -30,6 +30,7 @@ class WatchingCommand(ClientCommand):
         ``answers`` were written beforehand; ``also`` goes into the JSON document beside the Run.
         """
         self.out.quiet = self.as_json
+        refused: LoomError | None = None
         try:
             view = follow(
                 service,
@@ -42,10 +43,18 @@ class WatchingCommand(ClientCommand):
             if self.unsettled:
                 raise  # an answer went out, and what became of it is not known
             return self._left(run_id, cut)
+        except LoomError as error:
+            if not self.unsettled:
+                raise
+            # It was the answer that was refused, so the Run still waits for one.
+            refused, view = error, service.call("get_run", {"runId": run_id})["run"]
         finally:
             self.out.quiet = False
+        if refused is not None and not self.as_json:
+            errors().print(terminal.refusal(refused))
         if self.as_json:
-            self.print_json({**(also or {}), "run": view})
+            why = {"error": refused.to_wire()} if refused is not None else {}
+            self.print_json({**(also or {}), **why, "run": view})
             if view.get("pendingAction"):
                 # Beside the document, not in it.
                 errors().print(Text("It waits for a person. Answer it in a terminal with:"))

@@ -116,6 +116,24 @@ def test_a_run_whose_answers_are_used_up_keeps_waiting_and_says_how_to_answer(se
     assert service.until(run_id, "completed")["outcome"] == "done"
 
 
+@pytest.mark.rule("H3")
+def test_a_wrong_answer_in_a_file_leaves_a_run_that_is_named_with_the_way_on(service: Up, tmp_path: Path) -> None:
+    (tmp_path / "answers.json").write_text('[{"isConfirmed": "perhaps"}]')
+    answers = ("--answers", str(tmp_path / "answers.json"))
+    left = run_loom(service, ASKS_TWICE, *answers)
+    assert left.returncode == 1
+    assert "INVALID_REQUEST" in left.stderr and "/answer" in left.stderr
+    command = next(line.split() for line in left.stdout.splitlines() if "loomsvc answer_ask" in line)
+    found = run_loom(service, ASKS_TWICE, *answers, "--json")
+    assert found.returncode == 1
+    told = json.loads(found.stdout)
+    assert told["error"]["code"] == "INVALID_REQUEST"
+    assert told["run"]["status"] == "waiting"
+    assert told["run"]["runId"] == told["receipt"]["runId"]
+    for run_id in (command[2], told["run"]["runId"]):
+        service.json("cancel_run", run_id)
+
+
 @pytest.mark.rule("H1", "H2")
 def test_a_person_at_a_terminal_is_asked_in_place(service: Up) -> None:
     shown = at_terminal(service.folder, ["run_loom", "trial", "--input", json.dumps(ASKS_TWICE)], DIALOGUE)
