@@ -41,7 +41,7 @@ def main() -> None:
     except ValueError as error:
         sys.exit(f"loomsvc: {error}")
     if command in ("up", "demo", "migrate"):
-        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        conf.private_folder(settings.data_dir)
 
     from django.core.management import execute_from_command_line, load_command_class
 

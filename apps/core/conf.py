@@ -26,12 +26,18 @@ def names(variable: str, *, default: list[str]) -> list[str]:
     return found or default
 
 
+def private_folder(path: Path) -> None:
+    """Make a folder and what is missing above it, each for its owner alone: here lies what Runs were told and said."""
+    for missing in reversed([folder for folder in (path, *path.parents) if not folder.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+
+
 def kept_secret(path: Path) -> str:
     """A random secret that is made once and kept in a file only its owner can read.
 
     The file gets its name when it is whole: neither another process nor one after a crash reads half of it.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(path.parent)
     if not _text_of(path):
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         made = Path(name)

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from apps.core import json_text
+from apps.core.conf import private_folder
 from apps.looms.diagnostics import Diagnostic
 from apps.looms.messages import printable
 
@@ -116,7 +117,7 @@ def unpack(files: PackageFiles, target: Path) -> None:
     """
     if _holds(target, files):
         return
-    target.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(target.parent)
     fresh = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=target.parent))
     try:
         for path, content in files.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -103,6 +104,17 @@ def test_unpacking_gives_exactly_the_files_and_mends_what_was_changed(tmp_path: 
     unpack(content, target)
     assert read_folder(target) == (content, [])
     assert os.listdir(target.parent) == ["digest"]
+
+
+def test_folders_that_unpacking_makes_are_for_the_owner_alone(tmp_path: Path) -> None:
+    """The data folder may be among them, and the ledger comes to lie there later."""
+    before = os.umask(0o022)
+    try:
+        unpack({"a.py": b"x"}, tmp_path / "data" / "releases" / "digest")
+    finally:
+        os.umask(before)
+    made = [tmp_path / "data", tmp_path / "data" / "releases", tmp_path / "data" / "releases" / "digest"]
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in made] == [0o700] * 3
 
 
 def test_processes_that_unpack_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ class Command(LoomsvcCommand):
         self._json = bool(options["json"])
         self._require_loopback(options["host"], allowed=options["allow_remote"])
         folder = conf.settings().data_dir
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        conf.private_folder(folder)
         try:
             lock = lock_folder(folder)
         except FolderInUse as error:
