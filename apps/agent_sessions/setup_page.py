@@ -12,7 +12,9 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.contrib.admin import AdminSite
+from django.contrib.admin.models import CHANGE, DELETION
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.views.decorators.debug import sensitive_post_parameters
@@ -24,6 +26,7 @@ from apps.agent_sessions.services.key_tests import WORKS, check_provider_key
 from apps.agent_sessions.services.models import known_models
 from apps.agent_sessions.services.provider_keys import remove_provider_key, set_provider_key, view_provider_key
 from apps.core import clock
+from apps.core.admin import record_change
 from apps.core.errors import LoomError
 
 
@@ -47,7 +50,7 @@ def provider_key_page(request: HttpRequest, project: str, provider: str, *, site
     project_id, named = _find(project, provider)
     response: HttpResponse
     if request.method == "POST":
-        _act(request, project_id, named)
+        _act(request, project, project_id, named)
         # Seen with GET, so that a reload sends nothing again.
         response = HttpResponseRedirect(request.path)
         response.status_code = 303
@@ -75,21 +78,32 @@ def _find(project: str, provider: str) -> tuple[uuid.UUID, Provider]:
         raise Http404 from None
 
 
-def _act(request: HttpRequest, project_id: uuid.UUID, provider: Provider) -> None:
+def _record(request: HttpRequest, project: str, provider: Provider, flag: int, said: str) -> None:
+    """Keep who did it, of the key nothing (K25)."""
+    key = f"{project}: {provider.id}"
+    record_change(user=request.user, model=("agent_sessions", "providerkey"), key=key, flag=flag, said=said)
+
+
+def _act(request: HttpRequest, project: str, project_id: uuid.UUID, provider: Provider) -> None:
     """Do what was asked, and say how it ended."""
     where: dict[str, Any] = {"project_id": project_id, "provider": provider.id}
     form = KeyForm(request.POST)
     try:
         match request.POST.get("action"):
             case "keep" if form.is_valid():
-                set_provider_key(**where, key=form.cleaned_data["key"], by=request.user.get_username(), now=clock.now())
+                with transaction.atomic():
+                    by, now = request.user.get_username(), clock.now()
+                    set_provider_key(**where, key=form.cleaned_data["key"], by=by, now=now)
+                    _record(request, project, provider, CHANGE, "entered a key")
                 messages.success(request, "The key is kept. It is not shown again.")
             case "test":
                 result = check_provider_key(**where, now=clock.now())
                 say = messages.success if result == WORKS else messages.warning
                 say(request, f"The test: {result}")
             case "forget":
-                remove_provider_key(**where)
+                with transaction.atomic():
+                    if remove_provider_key(**where):
+                        _record(request, project, provider, DELETION, "had the key forgotten")
                 messages.success(request, "The key is forgotten.")
             case _:
                 messages.error(request, "Nothing was changed: enter a key.")

@@ -1,7 +1,7 @@
-"""What operators change outside the operations ledger (accounts, credentials, models, restores), in Django's log (K25).
+"""What operators change outside the operations ledger, in Django's log (K25): credentials, models, restores.
 
-The log has no page that changes or removes its rows.  A row is written in the transaction of its change: there is
-neither without the other.
+What else stands there: accounts, which Django's pages change, and provider keys, which have a page of their own.
+The log has no page that changes or removes its rows.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.auth.models import AnonymousUser, User
-from django.contrib.contenttypes.models import ContentType
+
+from apps.core.admin import record_change
 
 _WORDS = {ADDITION: "added", CHANGE: "changed", DELETION: "deleted"}
-_LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,29 +30,19 @@ class AccountChange:
 
 def record_credential(*, user: User | AnonymousUser, public_id: str, is_new: bool, said: str) -> None:
     """Keep that a signed-in person made or revoked a credential."""
-    _record(user, ("access", "credential"), public_id, ADDITION if is_new else CHANGE, said)
+    flag = ADDITION if is_new else CHANGE
+    record_change(user=user, model=("access", "credential"), key=public_id, flag=flag, said=said)
 
 
 def record_model_choice(*, user: User | AnonymousUser, project: str, subject: str, flag: int, said: str) -> None:
     """Keep that a signed-in person chose a model, or took the choice back; ``flag`` is one of Django's log."""
-    _record(user, ("agent_sessions", "modelchoice"), f"{project}: {subject}"[:_LONGEST], flag, said)
+    key = f"{project}: {subject}"
+    record_change(user=user, model=("agent_sessions", "modelchoice"), key=key, flag=flag, said=said)
 
 
 def record_restore(*, user: User | AnonymousUser, mirror_id: str, said: str) -> None:
     """Keep that a signed-in person restored a Mirror."""
-    _record(user, ("mirrors", "mirror"), mirror_id, CHANGE, said)
-
-
-def _record(user: User | AnonymousUser, model: tuple[str, str], key: str, flag: int, said: str) -> None:
-    assert user.pk is not None, "a page without a signed-in person made a write"
-    LogEntry.objects.create(
-        user_id=user.pk,
-        content_type=ContentType.objects.get_by_natural_key(*model),
-        object_id=key,
-        object_repr=key,
-        action_flag=flag,
-        change_message=said[:_LONGEST],
-    )
+    record_change(user=user, model=("mirrors", "mirror"), key=mirror_id, flag=CHANGE, said=said)
 
 
 def account_changes(*, limit: int) -> list[AccountChange]:

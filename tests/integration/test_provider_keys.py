@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 from background_agents import Client
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test import Client as Browser
 
 from apps.agent_sessions.models import ModelUsage, ProviderKey
@@ -283,6 +284,36 @@ def test_the_page_keeps_shows_and_forgets_a_key_and_holds_no_secret(client: Clie
     assert find(client) is None
     for nowhere in (PAGE.replace("trials", "nobody"), PAGE.replace("acme", "bare"), PAGE.replace("acme", "x")):
         assert visitor.get(nowhere).status_code == 404
+
+
+@pytest.mark.rule("K25", "K17")
+def test_the_audit_trail_keeps_who_entered_a_key_and_who_had_it_forgotten(client: Client) -> None:
+    visitor = browser()
+    for filled in ({"action": "keep", "key": "short"}, {"action": "forget"}, {"action": "keep", "key": KEY}):
+        visitor.post(PAGE, filled)
+    visitor.post(PAGE, {"action": "keep", "key": OTHER})
+    visitor.post(PAGE, {"action": "forget"})
+    name = User.objects.get().username
+    kept = [(row.user.username, row.object_repr, row.change_message) for row in LogEntry.objects.order_by("id")]
+    entered, forgotten = (name, "trials: acme", "entered a key"), (name, "trials: acme", "had the key forgotten")
+    assert kept == [entered, entered, forgotten]
+    shown = visitor.get("/admin/console/audit/").content.decode()
+    assert shown.count("providerkey trials: acme") == 3
+    assert KEY not in shown and OTHER not in shown
+
+
+@pytest.mark.rule("K25")
+def test_no_key_is_forgotten_without_its_record(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    from apps.agent_sessions import setup_page
+
+    def full(**_: Any) -> None:
+        raise OperationalError("the disk is full")
+
+    keep(client)
+    monkeypatch.setattr(setup_page, "record_change", full)
+    with pytest.raises(OperationalError):
+        browser().post(PAGE, {"action": "forget"})
+    assert find(client) == KEY
 
 
 @pytest.mark.rule("K5", "K15")
