@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import OperationalError, connection
 
 from apps.access.models import Credential
 from apps.access.selectors.projects import project_named
@@ -242,6 +243,20 @@ def test_grants_are_given_shown_and_taken_back() -> None:
     assert Credential.objects.count() == 1
     with pytest.raises(CommandError, match="token_list"):
         said("token_grant", "nobody", "--mirror-writes", "home")
+
+
+def test_a_credential_whose_grants_fail_is_not_made_as_nobody_has_its_text() -> None:
+    create_project(name="home", now=clock.now())
+    create_project(name="friends", now=clock.now())
+
+    def ledger_lost_at_grants(execute: Any, sql: str, *rest: Any) -> Any:
+        if sql.startswith("INSERT") and "mirror_projects" in sql:
+            raise OperationalError("the connection was lost")
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(ledger_lost_at_grants), pytest.raises(CommandError, match="cannot be used"):
+        said("token_create", "--project", "home", "--source", "cli", "--label", "x", "--mirror-writes", "friends")
+    assert not Credential.objects.exists()
 
 
 @pytest.mark.parametrize(

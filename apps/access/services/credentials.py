@@ -28,9 +28,12 @@ def create_credential(
     label: str,
     now: dt.datetime,
     expires_at: dt.datetime | None = None,
+    mirror_projects: Iterable[Project] = (),
     credential_id: uuid.UUID | None = None,
 ) -> tuple[Credential, str]:
     """A new credential and its text, which is not kept and cannot be shown again (K2).
+
+    It is made with the further Projects into which it may write Mirrors, or not at all: nobody else has its text.
 
     With ``credential_id``, of a form that may be sent twice: ``CONFLICT`` when it made its credential already.
     """
@@ -50,6 +53,7 @@ def create_credential(
                 expires_at=expires_at,
             )
             credential.save(force_insert=True)
+            credential.mirror_projects.add(*mirror_projects)
     except IntegrityError:
         if credential_id is None or not Credential.objects.filter(pk=credential_id).exists():
             raise

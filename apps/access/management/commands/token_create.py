@@ -9,7 +9,7 @@ from django.core.management.base import CommandParser
 from apps.access.domain.credentials import LONGEST_LABEL, MOST_DAYS, days_in, is_label
 from apps.access.domain.entries import CREDENTIAL_SOURCES, paths_opened
 from apps.access.selectors.projects import project_named
-from apps.access.services.credentials import create_credential, grant_mirror_writes
+from apps.access.services.credentials import create_credential
 from apps.access.services.projects import DEFAULT_PROJECT
 from apps.core import clock, json_text
 from apps.core.caller import Source
@@ -61,9 +61,8 @@ class Command(LoomsvcCommand):
             label=options["label"],
             now=now,
             expires_at=now + dt.timedelta(days=days) if days else None,
+            mirror_projects=further,
         )
-        if further:
-            grant_mirror_writes(public_id=credential.public_id, projects=further)
         expires = clock.to_wire(credential.expires_at) if credential.expires_at else None
         if options["json"]:
             body = {
