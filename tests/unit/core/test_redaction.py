@@ -65,6 +65,7 @@ def test_a_credential_keeps_its_public_id_and_loses_its_secret(source: Source) -
         ('{"apiKey": "k-1", "a": 1}', f'{{"apiKey": {REDACTED}, "a": 1}}'),
         ("/x?access_token=abc&y=2", f"/x?access_token={REDACTED}&y=2"),
         ("used input_tokens=12 of total_tokens: 40", "used input_tokens=12 of total_tokens: 40"),
+        ("with tokens=abc-7 of mine", f"with tokens={REDACTED} of mine"),
         ("the token is wrong", "the token is wrong"),
         ("Run 0198 is queued", "Run 0198 is queued"),
     ],
@@ -230,6 +231,17 @@ def test_a_long_hostile_line_is_redacted_in_time_that_grows_with_its_length(unit
     started = time.perf_counter()
     redact_text(unit * (500_000 // len(unit)))
     assert time.perf_counter() - started < 15
+
+
+@pytest.mark.rule("K18")
+def test_where_a_log_call_stood_is_told_without_secrets(log: tuple[logging.Logger, io.StringIO]) -> None:
+    logger, stream = log
+    record = logger.makeRecord(
+        "loomsvc.sample", logging.ERROR, "x.py", 1, "told", (), None, sinfo="in f(password=geheim)"
+    )
+    logger.handle(record)
+    assert "in f(password=" in stream.getvalue()
+    assert "geheim" not in stream.getvalue()
 
 
 @pytest.mark.rule("FR-D3")
