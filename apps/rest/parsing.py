@@ -34,8 +34,6 @@ class StrictJsonParser(BaseParser):
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        request: Request = (parser_context or {})["request"]
-        _check_headers(request, media_type or "")
         text = stream.read(_limit() + 1)
         _check_size(len(text))
         try:
@@ -51,10 +49,14 @@ def read_body(request: Request) -> Any:
     """
     if "Transfer-Encoding" in request.headers and "Content-Length" not in request.headers:
         raise LengthRequired
+    if request.stream is not None:
+        # Before a parser is looked for: where none is found, nothing says what to send.
+        _check_headers(request)
     return request.data
 
 
-def _check_headers(request: Request, media_type: str) -> None:
+def _check_headers(request: Request) -> None:
+    media_type = request.content_type or ""
     kind, parameters = parse_header_parameters(media_type)
     if kind != StrictJsonParser.media_type or parameters.get("charset", "utf-8").lower() not in ("utf-8", "utf8"):
         raise UnsupportedMediaType(media_type, "Send the body as `Content-Type: application/json`, in UTF-8.")

@@ -234,6 +234,8 @@ def test_only_plain_json_is_read(client: Client, content_type: str, headers: dic
     if status != 200:
         assert response["Content-Type"] == "application/problem+json"
         assert response.json()["code"] == "INVALID_REQUEST"
+        cure = "without Content-Encoding" if headers else "as `Content-Type: application/json`"
+        assert response.json()["message"].startswith(f"Send the body {cure}")
 
 
 @pytest.mark.rule("K23", "FR-E7")
