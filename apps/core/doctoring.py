@@ -81,11 +81,19 @@ def check_log() -> Iterator[Finding]:
         yield ok(said)
 
 
+def _no_ledger() -> Finding:
+    return problem(
+        "There is no ledger yet.",
+        "loomsvc up, or loomsvc migrate, sets one up. If the service has its ledger elsewhere, set DATABASE_URL as it "
+        "does.",
+    )
+
+
 def check_database() -> Iterator[Finding]:
     """The ledger can be reached, has every migration, and is set to keep what it acknowledges."""
     name = _database_name()
     if is_embedded_ledger() and not Path(str(connection.settings_dict["NAME"])).is_file():
-        yield problem("There is no ledger yet.", "loomsvc up, or loomsvc migrate, sets one up.")
+        yield _no_ledger()
         return
     try:
         connection.ensure_connection()
@@ -98,6 +106,10 @@ def check_database() -> Iterator[Finding]:
         return
     due = executor.migration_plan(executor.loader.graph.leaf_nodes())
     known = set(executor.loader.disk_migrations)
+    if not executor.loader.applied_migrations:
+        # Whoever looks for a ledger with SQLite leaves an empty file behind.
+        yield _no_ledger()
+        return
     if due:
         yield problem(f"{name} lacks {len(due)} migrations.", "Stop the service, then: loomsvc migrate")
         return

@@ -140,6 +140,16 @@ def test_migrations_that_are_due_are_a_problem_and_the_ledger_is_then_left_alone
     assert found("clients", Health.OK) and found("entries", Health.OK) == found("clock", Health.OK) == []
 
 
+def test_a_database_in_which_nothing_was_ever_set_up_may_be_the_wrong_one(folder: Path) -> None:
+    """A command that looked for a ledger with SQLite, while the service's is PostgreSQL, leaves such a file behind."""
+    from django.db.migrations.recorder import MigrationRecorder
+
+    MigrationRecorder(connection).flush()
+    told = only("database")
+    assert told.message == "There is no ledger yet."
+    assert "DATABASE_URL" in str(told.cure)
+
+
 @pytest.mark.rule("B7")
 def test_the_triggers_of_the_search_are_looked_for() -> None:
     from apps.results.doctoring import TRIGGERS_POSTGRESQL, TRIGGERS_SQLITE
