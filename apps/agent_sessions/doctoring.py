@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from apps.agent_sessions.domain.model_choices import DEFAULT, Subject, SubjectKind
 from apps.agent_sessions.models import ModelChoice, ProviderKey
-from apps.agent_sessions.runtime.models import Catalogue, ModelsInvalid, catalogue
-from apps.agent_sessions.runtime.scripts import ScriptInvalid
+from apps.agent_sessions.runtime.files import ModelsInvalid
+from apps.agent_sessions.runtime.models import Catalogue, catalogue
 from apps.agent_sessions.services import encryption
 from apps.core import conf
 from apps.core.errors import LoomError
@@ -20,7 +20,7 @@ def check_models() -> Iterator[Finding]:
     """The files can be read; which model an Agent Step gets."""
     try:
         known = catalogue()
-    except (ModelsInvalid, ScriptInvalid) as error:
+    except ModelsInvalid as error:
         yield problem(f"The models cannot be read: {error}", "Correct the file, then start the service again.")
         return
     yield ok(f"Models: {', '.join(known.models)}")
@@ -37,7 +37,7 @@ def check_choices() -> Iterator[Finding]:
     """What operators chose in the console instead: each model is there, and its Project has the key for it."""
     try:
         known = catalogue()
-    except (ModelsInvalid, ScriptInvalid):
+    except ModelsInvalid:
         return
     keyed = set(ProviderKey.objects.values_list("project_id", "provider"))
     rows = ModelChoice.objects.select_related("project").order_by("project__name", "kind", "name")
@@ -71,7 +71,7 @@ def check_keys() -> Iterator[Finding]:
             )
     try:
         known = catalogue()
-    except (ModelsInvalid, ScriptInvalid):
+    except ModelsInvalid:
         return
     used = _providers_in_use(known)
     for provider in known.providers():

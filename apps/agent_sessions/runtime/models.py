@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from apps.agent_sessions.domain.model_choices import (
     DEFAULT,
@@ -25,16 +25,12 @@ from apps.agent_sessions.domain.model_choices import (
 )
 from apps.agent_sessions.runtime.addresses import AddressRefused, read_base_url
 from apps.agent_sessions.runtime.ended import Access
+from apps.agent_sessions.runtime.files import FileShape, ModelsInvalid, read_shape
 from apps.agent_sessions.runtime.scripts import OFFLINE, Script, read_script_file
 from apps.core import conf
-from apps.looms.checking.yaml_tree import read_yaml
 
 _DEFAULT_URLS = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
 _NAMES = {"openai": "OpenAI", "anthropic": "Anthropic"}
-
-
-class ModelsInvalid(ValueError):
-    """The file of models cannot be used; the message says where and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,21 +107,17 @@ class Catalogue:
         )
 
 
-class _Shape(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
-
 _Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,62}$")]
 _Text = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class _ModelShape(_Shape):
+class _ModelShape(FileShape):
     id: _Text
     name: _Text | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
 
 
-class _ProviderShape(_Shape):
+class _ProviderShape(FileShape):
     kind: Literal["openai", "anthropic"]
     name: _Text | None = None
     base_url: _Text | None = None
@@ -134,7 +126,7 @@ class _ProviderShape(_Shape):
     models: Annotated[list[_Text | _ModelShape], Field(min_length=1)]
 
 
-class _FileShape(_Shape):
+class _FileShape(FileShape):
     providers: dict[_Id, _ProviderShape] = {}
     allow_hosts: list[_Text] = []
     agents: dict[_Text, _Text] = {}
@@ -150,16 +142,7 @@ class _FileShape(_Shape):
 
 def read_catalogue(text: str, file: str, *, scripts: Mapping[str, Script] | None = None) -> Catalogue:
     """The catalogue that a YAML text describes.  Raises :class:`ModelsInvalid`."""
-    document, problems = read_yaml(text, file)
-    if document is None or problems:
-        raise ModelsInvalid(f"{problems[0].place}: {problems[0].message}")
-    try:
-        shape = _FileShape.model_validate(document.value or {})
-    except ValidationError as error:
-        detail = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in detail["loc"]) or "the file"
-        line = document.line(detail["loc"])
-        raise ModelsInvalid(f"{file}, line {line}: `{place}`: {detail['msg'].lower()}.") from None
+    shape = read_shape(_FileShape, text, file)
     models = {OFFLINE: _OFFLINE_MODEL}
     for provider, described in shape.providers.items():
         if provider == OFFLINE:
@@ -206,7 +189,7 @@ def _models_of(provider: str, described: _ProviderShape, file: str) -> list[Mode
 
 
 def catalogue() -> Catalogue:
-    """The catalogue of this process.  Raises :class:`ModelsInvalid` and :class:`ScriptInvalid`, which name the file."""
+    """The catalogue of this process.  Raises :class:`ModelsInvalid`, which names the file."""
     settings = conf.settings()
     return _read(settings.models_file, settings.offline_script_file)
 

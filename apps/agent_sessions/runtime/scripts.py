@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
+from apps.agent_sessions.runtime.files import FileShape, ModelsInvalid, read_shape
 from apps.core import json_text
-from apps.looms.checking.yaml_tree import read_yaml
 from apps.looms.loaded import LoadedLoom
 
 #: The id of the model, in the catalogue and everywhere else.
@@ -27,29 +27,21 @@ SCRIPT_FILE = "offline.yaml"
 _PLACE = re.compile(r"\{\{\s*([A-Za-z_][\w-]*)((?:/[^{}]*)?)\s*\}\}")
 
 
-class ScriptInvalid(ValueError):
-    """A script cannot be used; the message says where and why."""
-
-
-class _Shape(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
-
-class ScriptedCall(_Shape):
+class ScriptedCall(FileShape):
     """One Tool call."""
 
     tool: str
     input: dict[str, Any] = {}
 
 
-class Play(_Shape):
+class Play(FileShape):
     """What the model does once: Tool calls, then its output.  Left out, the output is derived."""
 
     calls: list[ScriptedCall] = []
     output: Any = None
 
 
-class _ScriptFile(_Shape):
+class _ScriptFile(FileShape):
     description: str | None = None
     agents: dict[str, Annotated[list[Play], Field(min_length=1)]]
 
@@ -66,34 +58,24 @@ class Script:
 
 
 def read_scripts(text: str, file: str) -> Mapping[str, Script]:
-    """The scripts in a YAML text, by what they are kept under.  Raises :class:`ScriptInvalid`."""
-    document, problems = read_yaml(text, file)
-    if document is None or problems:
-        first = problems[0]
-        raise ScriptInvalid(f"{first.place}: {first.message}")
-    try:
-        shape = _ScriptFile.model_validate(document.value)
-    except ValidationError as error:
-        detail = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in detail["loc"]) or "the file"
-        line = document.line(detail["loc"])
-        raise ScriptInvalid(f"{file}, line {line}: `{place}`: {detail['msg'].lower()}.") from None
+    """The scripts in a YAML text, by what they are kept under.  Raises :class:`ModelsInvalid`."""
+    shape = read_shape(_ScriptFile, text, file)
     return {name: Script(tuple(plays)) for name, plays in shape.agents.items()}
 
 
 def read_script_file(path: Path) -> Mapping[str, Script]:
-    """An operator's scripts, kept under ``loomName/agentId`` or a program digest.  Raises :class:`ScriptInvalid`."""
+    """An operator's scripts, kept under ``loomName/agentId`` or a program digest.  Raises :class:`ModelsInvalid`."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        raise ScriptInvalid(f"The offline scripts in {path.name} cannot be read; give a UTF-8 file.") from None
+        raise ModelsInvalid(f"The offline scripts in {path.name} cannot be read; give a UTF-8 file.") from None
     return read_scripts(text, path.name)
 
 
 def script_of(loom: LoadedLoom, agent_id: str, *, given: Mapping[str, Script]) -> Script | None:
     """What plays a Loom's agent: an operator's script of those ``given``, else the Loom's own in ``offline.yaml``.
 
-    Raises :class:`ScriptInvalid`.
+    Raises :class:`ModelsInvalid`.
     """
     if script := given.get(f"{loom.name}/{agent_id}"):
         return script

@@ -24,9 +24,9 @@ from apps.agent_sessions.runtime.ended import (
     ToolRefused,
     Usage,
 )
-from apps.agent_sessions.runtime.models import Model, ModelsInvalid, catalogue
+from apps.agent_sessions.runtime.files import ModelsInvalid
+from apps.agent_sessions.runtime.models import Model, catalogue
 from apps.agent_sessions.runtime.reasoning import reason
-from apps.agent_sessions.runtime.scripts import ScriptInvalid
 from apps.agent_sessions.runtime.tasks import file_tool_id, program_of, read_skill_file
 from apps.agent_sessions.services.model_choices import choice_gone, model_choices, resolved_for, resolved_models
 from apps.agent_sessions.services.models import access_to
@@ -64,7 +64,7 @@ class ServiceModels:
         """A file of models that cannot be used, a chosen model that has gone, or a key that the Project lacks (R15)."""
         try:
             found = catalogue()
-        except (ModelsInvalid, ScriptInvalid) as invalid:
+        except ModelsInvalid as invalid:
             return f"the models of this service cannot be read: {invalid}"
         chosen = model_choices(project_id=project_id)
         wanted = resolved_models(found, chosen) if graph is None else resolved_for(graph, found, chosen)
@@ -139,7 +139,7 @@ class _Step:
             if model is None:
                 raise LoomError(ErrorCode.UNAVAILABLE, f"The Step cannot begin: {choice_gone(resolved)}")
             access = access_to(model, found, project_id=leased.project_id, loom=leased.loom, agent_id=task.agent_id)
-        except (ModelsInvalid, ScriptInvalid) as invalid:
+        except ModelsInvalid as invalid:
             message = f"The Step cannot begin: the models of this service cannot be read: {invalid}"
             raise LoomError(ErrorCode.UNAVAILABLE, message) from None
         if access.needs_key and access.api_key is None:

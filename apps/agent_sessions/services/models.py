@@ -9,8 +9,9 @@ from apps.access.connection import read_connection
 from apps.agent_sessions.contracts.sessions import ModelView
 from apps.agent_sessions.domain.refusals import Action, Reason, Recovery, Refusal
 from apps.agent_sessions.runtime.ended import Access
-from apps.agent_sessions.runtime.models import Catalogue, Model, ModelsInvalid, catalogue
-from apps.agent_sessions.runtime.scripts import OFFLINE, ScriptInvalid, script_of
+from apps.agent_sessions.runtime.files import ModelsInvalid
+from apps.agent_sessions.runtime.models import Catalogue, Model, catalogue
+from apps.agent_sessions.runtime.scripts import OFFLINE, script_of
 from apps.agent_sessions.services.provider_keys import find_provider_key, keyed_providers
 from apps.core import conf
 from apps.core.caller import Caller
@@ -25,7 +26,7 @@ def known_models() -> Catalogue:
     """The catalogue; ``UNAVAILABLE`` when its file cannot be used."""
     try:
         return catalogue()
-    except (ModelsInvalid, ScriptInvalid) as error:
+    except ModelsInvalid as error:
         raise LoomError(ErrorCode.UNAVAILABLE, f"The models of this service cannot be read: {error}") from None
 
 
@@ -65,7 +66,7 @@ def access_to(
 ) -> Access:
     """How a Project reaches the model: with its own key, if it has one.  `offline` plays the agent of the Loom.
 
-    Raises ``UNAVAILABLE`` for a key that cannot be read, :class:`ScriptInvalid` for a script.
+    Raises ``UNAVAILABLE`` for a key that cannot be read, :class:`ModelsInvalid` for a script.
     """
     key = find_provider_key(project_id=project_id, provider=model.provider) if model.needs_key else None
     script = None

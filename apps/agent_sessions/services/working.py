@@ -12,8 +12,8 @@ from django.db import close_old_connections, connection, transaction
 
 from apps.agent_sessions.domain.sessions import State, decide_landing
 from apps.agent_sessions.runtime.ended import Cancelled, Ended, Failed, Limits, Succeeded, Usage
+from apps.agent_sessions.runtime.files import ModelsInvalid
 from apps.agent_sessions.runtime.reasoning import reason
-from apps.agent_sessions.runtime.scripts import ScriptInvalid
 from apps.agent_sessions.services.bell import ring
 from apps.agent_sessions.services.ending import end, fail, lose
 from apps.agent_sessions.services.leasing import (
@@ -79,7 +79,7 @@ def _carry_out(leased: Leased) -> None:
         raise
     except LoomError as error:
         ended = Failed(error.code.value.lower(), "not_started", error.message, watch.usage)
-    except (ScriptInvalid, StateFailed) as error:
+    except (ModelsInvalid, StateFailed) as error:
         ended = Failed("agent_failed", "not_started", str(error), watch.usage)
     except Exception:
         incident = new_id()

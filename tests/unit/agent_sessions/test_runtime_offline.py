@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from apps.agent_sessions.domain.programs import Program, ProgramTool, canonical_form, program_digest
 from apps.agent_sessions.runtime.derived import derive
+from apps.agent_sessions.runtime.files import ModelsInvalid
 from apps.agent_sessions.runtime.fitting import check_schema, find_misfits
-from apps.agent_sessions.runtime.models import Catalogue, ModelsInvalid, read_catalogue
+from apps.agent_sessions.runtime.models import Catalogue, read_catalogue
 from apps.agent_sessions.runtime.reasoning import Failed, Limits, Succeeded, ToolRefused, reason
-from apps.agent_sessions.runtime.scripts import Script, ScriptInvalid, filled, read_script_file, read_scripts
+from apps.agent_sessions.runtime.scripts import Script, filled, read_script_file, read_scripts
 from apps.agent_sessions.runtime.tasks import file_tool_id, program_of, read_skill_file
 from apps.looms.sources import EXAMPLES
 from apps.looms.testing import load_folder
@@ -109,7 +110,7 @@ def test_a_script_whose_output_does_not_fit_fails_like_any_model() -> None:
 def test_a_script_that_cannot_be_used_says_where(text: str, told: str, tmp_path: Path) -> None:
     file = tmp_path / "scripts.yaml"
     file.write_text(text)
-    with pytest.raises(ScriptInvalid) as invalid:
+    with pytest.raises(ModelsInvalid) as invalid:
         read_script_file(file)
     assert told in str(invalid.value)
     assert str(tmp_path) not in str(invalid.value)
@@ -297,6 +298,8 @@ def test_an_agent_step_gets_the_model_of_its_agent_or_its_role_or_the_default(
     [
         ("providers: [", "models.yaml"),
         ("provider: {}", "`provider`"),
+        ("[]", "line 1: `the file`"),
+        ("false", "line 1: `the file`"),
         ("providers: {p: {kind: other, models: [m]}}", "line 1: `providers.p.kind`"),
         ("providers: {p: {kind: openai, models: []}}", "`providers.p.models`"),
         ("providers: {offline: {kind: openai, models: [m]}}", "taken by the built-in model"),
