@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from console_people import form, operator, page, press, root, signed_in, text_of
 
+from apps.console.pages.asked import MOST_HELD
 from apps.runs.models import Action
 
 
@@ -61,6 +62,9 @@ def test_news_say_of_a_begun_form_what_became_of_its_question(service: Any) -> N
     told = shown(client.get(page(run_id), headers={"X-Live": "live", "X-Held": named}))
     assert re.findall(r'id="held-([^"]+)"', told) == [second]
     assert "closed without an answer: the Run is cancelled" in told
+    many = ",".join([*(str(uuid.uuid4()) for _ in range(MOST_HELD)), second])
+    told = shown(client.get(page(run_id), headers={"X-Live": "live", "X-Held": many}))
+    assert "held-" not in told, "as many are looked up for one look and no more"
 
 
 def test_the_address_of_a_form_leads_to_its_page(service: Any) -> None:
