@@ -128,14 +128,18 @@ def test_a_confirmation_is_answered_with_a_word_to_it(service: Any) -> None:
 
 
 @pytest.mark.rule("H3", "H6")
-@pytest.mark.parametrize("words", ["do not", ""], ids=["whole", "not filled in"])
-def test_a_late_form_says_who_answered_when_and_what(service: Any, words: str) -> None:
+@pytest.mark.parametrize(
+    "filled",
+    [{"own0": "do not"}, {"own0": ""}, {"own0": "do not", "skip0": "yes"}],
+    ids=["whole", "empty", "both ways"],
+)
+def test_a_late_form_says_who_answered_when_and_what(service: Any, filled: dict[str, str]) -> None:
     run_id = service.finish(do=[{"ending": "ask"}])["runId"]
     ada, ben = (signed_in(operator(name, "see_project", "answer_ask")) for name in ("ada", "ben"))
     address = f"{page(run_id)}answer/"
     fields = form(ben, page(run_id), address)
     press(ada, run_id, "answer", own0="ship it")
-    late = ben.post(address, {**fields, "own0": words})
+    late = ben.post(address, {**fields, **filled})
     assert late.status_code == 409
     told = shown(late)
     answered = Action.objects.get(run_id=run_id)
