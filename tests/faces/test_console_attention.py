@@ -75,6 +75,17 @@ def test_each_kind_of_trouble_has_its_section_and_leads_to_its_run(service: Any,
     assert "loom.yaml" in found["looms"][1]
 
 
+def test_a_silent_worker_is_told_of_once_however_many_runs_it_holds_and_the_longest_silent_first(service: Any) -> None:
+    held = {worker: [service.start(do=[]) for _ in range(2)] for worker in ("worker-7/1", "worker-8/1")}
+    for ago, (worker, runs) in enumerate(held.items(), start=1):
+        for run_id in runs:
+            silent = clock.now() - dt.timedelta(minutes=ago)
+            Run.objects.filter(pk=run_id).update(status="running", lease_owner=worker, lease_expires_at=silent)
+    number, body = sections(home())["workers"]
+    assert number == "2"
+    assert body.index("worker-8/1") < body.index("worker-7/1")
+
+
 def test_a_long_list_says_fifty_and_more(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apps.console.pages.attention.MOST", 2)
     for _ in range(3):
