@@ -163,6 +163,18 @@ def test_a_form_from_before_a_restart_does_nothing_and_says_so(service: Any) -> 
     assert press(client, run_id, "pause").status_code == 302
 
 
+@pytest.mark.rule("O6", "R10")
+@pytest.mark.parametrize("text", ["", "x", "-1", "1.0", " 1", "²", "\u0663", "1" * 16])
+def test_what_is_no_number_in_a_form_is_refused_in_words(service: Any, text: str) -> None:
+    run_id = service.start(do=[])
+    service.operate("pause_run", runId=run_id)
+    client = signed_in(root())
+    address = f"{page(run_id)}resume/"
+    refused = client.post(address, {**form(client, page(run_id), address), "expectedRevision": text})
+    assert refused.status_code == 400
+    assert service.run(run_id)["status"] == "paused"
+
+
 @pytest.mark.rule("O6")
 def test_a_form_of_nonsense_is_refused_without_a_trace(service: Any) -> None:
     run_id = service.finish(do=[{"ending": "ask"}])["runId"]
