@@ -17,6 +17,7 @@ from apps.core.errors import LoomError
 from apps.looms.authoring.staging import AppendRecord, CreateArtifact, RemoveArtifact, ReplaceArtifact, Staged
 from apps.results.domain.words import Sought
 from apps.results.models import ArtifactRevision, Record, SearchEntry
+from apps.results.selectors import searching
 from apps.results.selectors.searching import FoundPage, search_results
 from apps.results.services.landing import Landing, land_commits
 
@@ -102,6 +103,16 @@ def test_what_was_written_is_found_by_its_own_words_and_nothing_raises(project: 
     found = search_results(project_id=project.pk, query=f"{text} {odd} {record_id}", limit=200, cursor=None).results
     words_there = len(f"{text} {odd}".split()) < 20
     assert not words_there or f"loom://records/{record_id}" in [one.url for one in found]
+
+
+@pytest.mark.rule("B7")
+def test_of_more_matches_than_are_ranked_the_newest_are(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searching, "MOST_RANKED", 2)
+    land(project, AppendRecord("r-1", "spring spring spring"))
+    land(project, AppendRecord("r-2", "spring and more spring"))
+    land(project, AppendRecord("r-3", "spring"))
+    assert urls(project, "spring") == ["loom://records/r-2", "loom://records/r-3"]
+    assert urls(project, "r-1") == ["loom://records/r-1"], "it is there, and found by what fewer have"
 
 
 @pytest.mark.rule("B7", "S1")
