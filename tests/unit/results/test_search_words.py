@@ -113,6 +113,18 @@ def test_a_snippet_shows_the_place_of_the_first_word_found() -> None:
     assert shown.endswith("…")
 
 
+@pytest.mark.parametrize(
+    ("query", "shown", "hidden"), [("rel", "rel at last", "release"), ("rele", "release", "rel at")]
+)
+def test_a_short_word_is_shown_where_it_stands_whole_and_a_longer_one_where_it_begins_another(
+    query: str, shown: str, hidden: str
+) -> None:
+    text = "padding " * 40 + "release " + "padding " * 40 + "rel at last"
+    line = snippets.snippet([text], words.sought(query))
+    assert shown in line
+    assert hidden not in line
+
+
 def test_a_snippet_without_a_word_in_sight_is_the_beginning() -> None:
     assert snippets.snippet(["one", "", "two"], words.sought("id-7")) == "one two"
     assert snippets.snippet([], words.sought("id-7")) == ""
