@@ -61,11 +61,15 @@ def test_progress_and_keep_alives_go_out_while_a_call_waits(session: Session, qu
 
 
 @pytest.mark.rule("N5")
-def test_nobody_who_did_not_ask_for_progress_gets_any(session: Session, quick: None) -> None:
-    stream = session.call("ask", ASK)
+@pytest.mark.parametrize("meta", [None, {"progressToken": True}], ids=repr)
+def test_nobody_who_did_not_ask_for_progress_gets_any(session: Session, quick: None, meta: Any) -> None:
+    stream = session.call("ask", ASK, meta=meta)
     request = stream.message()
-    until(lambda: stream.response.readline().startswith(b": ping"))
-    until(lambda: stream.response.readline().startswith(b": ping"))
+    lines: list[bytes] = []
+    while sum(line.startswith(b": ping") for line in lines) < 4:
+        lines.append(stream.response.readline())
+        assert lines[-1], "the stream has ended"
+    assert not [line for line in lines if b"progress" in line]
     session.answer(request, "accept", {"name": "Ada"})
     assert result_of(stream) == {"name": "Ada"}
 
