@@ -19,7 +19,7 @@ from apps.access.domain.entries import CREDENTIAL_SOURCES, MCP_ENTRIES
 from apps.access.selectors.projects import project_named, project_names
 from apps.access.services.projects import DEFAULT_PROJECT
 from apps.core.caller import Caller, Source
-from apps.core.commands import ServiceCommand
+from apps.core.commands import FILE_CELLS, ServiceCommand
 from apps.core.contracts import UuidText
 from apps.mirrors.bundles.taking import Progress as Told
 from apps.mirrors.contracts import MirrorView
@@ -51,7 +51,10 @@ class MirrorCommand(ServiceCommand):
         for one in mirrors:
             numbers = (str(one.boundary), one.kind, str(one.size_bytes), one.created_at)
             table.add_row(*map(Text, (one.mirror_id, one.project, one.loom_name, one.run_id, *numbers)))
-        self.console.print(table)
+        # As wide as it is: an id that was cut to fit the terminal names nothing.
+        console = self.console
+        console.width = FILE_CELLS
+        console.print(table)
 
 
 def add_project(parser: CommandParser, *, what: str, option: str = "--project") -> None:

@@ -273,3 +273,18 @@ def test_an_unknown_release_is_not_trusted() -> None:
         said("release_trust", "0" * 64)
     with pytest.raises(CommandError, match="in full"):
         said("release_trust", "0" * 12)
+
+
+def test_ids_are_whole_in_a_terminal_that_is_narrower(
+    service: Service, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    mirror = export(service, run)
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = Terminal()
+    call_command("mirror_list", stdout=shown)
+    assert mirror["mirrorId"] in shown.getvalue()
+    assert run["runId"] in shown.getvalue()
