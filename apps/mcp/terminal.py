@@ -47,10 +47,17 @@ _STATUS_SIGNS = {
 }
 
 
+class _Uncropped(Console):
+    """What is wider than the terminal is left to it to wrap, so that it is copied as one line."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*objects, **{"crop": False, **options})
+
+
 def console(file: IO[str] | None = None) -> Console:
     """Standard output (or ``file``), wide enough for whole ids where it is no terminal."""
     file = file or sys.stdout
-    return Console(file=file, highlight=False, markup=False, width=None if file.isatty() else _FILE_WIDTH)
+    return _Uncropped(file=file, highlight=False, markup=False, width=None if file.isatty() else _FILE_WIDTH)
 
 
 def plain(value: Any) -> str:
@@ -134,7 +141,7 @@ def indented(what: RenderableType) -> RenderableType:
 def commands(*lines: str) -> RenderableType:
     """Commands to go on with, each on a line of its own that can be copied."""
     chosen = data_option()
-    return Group(*(Text("  " + plain(line) + chosen, style="bold", overflow="fold", no_wrap=False) for line in lines))
+    return Group(*(Text("  " + plain(line) + chosen, style="bold", overflow="ignore", no_wrap=True) for line in lines))
 
 
 def refusal(error: LoomError, next_step: str | None = None) -> RenderableType:

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
+from rich.console import Console, Group
 
 from apps.core.contracts import Contract, UuidText
 from apps.core.endpoints import Endpoint, Kind
 from apps.mcp.arguments import add_arguments, option, read_json, wire_arguments
 from apps.mcp.asking import ask
-from apps.mcp.terminal import plain
+from apps.mcp.terminal import commands, console, plain
 from apps.mcp.views import runs
 
 
@@ -183,3 +183,20 @@ def test_a_list_of_runs_keeps_ids_whole_and_shows_status_as_sign_and_word(width:
     assert run["runId"] in file.getvalue()
     assert "✗ failed" in file.getvalue()
     assert "--cursor abc" in file.getvalue()
+
+
+class Terminal(io.StringIO):
+    """A file that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_command_to_go_on_with_is_one_line_in_a_narrow_terminal_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two lines would be two commands to whoever copies them, and the first is run without its `--data`."""
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "xterm")
+    shown = Terminal()
+    command = "loomsvc resume_run 01a22eaa-e314-747b-a235-ff707b5e94d6 --expected-revision 1"
+    console(shown).print(Group("Go on with:", commands(command)))
+    assert f"  {command}" in shown.getvalue().splitlines()[1]
