@@ -9,7 +9,7 @@ import queue
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -222,10 +222,14 @@ class Loopback:
     def stop(self) -> None:
         self._server.should_exit = True
         self._server.force_exit = True
-        if self.seen:
-            # From Python 3.12 on, a server that closes waits for whoever is connected.
-            self.call(self._hang_up)
-        self._thread.join(PATIENCE)
+        deadline = time.monotonic() + PATIENCE
+        while self._thread.is_alive():
+            assert time.monotonic() < deadline, "the service does not end"
+            if self.seen and not self._loop.is_closed():
+                # From Python 3.12 on, a server that closes waits for whoever is connected, and some connect again.
+                with suppress(RuntimeError):  # it closed just now
+                    self.call(self._hang_up)
+            self._thread.join(0.05)
 
     def _hang_up(self) -> None:
         for connection in list(self._server.server_state.connections):
