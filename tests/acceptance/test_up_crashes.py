@@ -8,13 +8,13 @@ the disk may lose what the kernel still had.
 # ruff: noqa: F811 - the fixture comes from local_service
 from __future__ import annotations
 
+import http.client
 import os
 import shutil
 import signal
 import sqlite3
 import threading
 import time
-import urllib.error
 import uuid
 from contextlib import closing
 from pathlib import Path
@@ -46,7 +46,7 @@ class Writers:
                 up.rest(
                     "/api/v1/runs", {**wanted, "input": {"do": [{"artifact": "x" * 2000, "record": str(uuid.uuid4())}]}}
                 )
-            except (urllib.error.URLError, ConnectionError):
+            except (OSError, http.client.HTTPException):
                 return  # it was killed
             self.acknowledged.append(wanted["operationId"])
 
