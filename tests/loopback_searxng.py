@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -61,6 +62,14 @@ def loopback_searxng() -> Iterator[Searxng]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@contextmanager
+def configured_searxng(settings: Any) -> Iterator[Searxng]:
+    """The server, as the one that this service's searches of the web go to."""
+    with loopback_searxng() as searxng:
+        settings.LOOMSVC = replace(settings.LOOMSVC, searxng_url=searxng.url, searxng_allow_hosts=(searxng.host,))
+        yield searxng
 
 
 def _answer(handler: BaseHTTPRequestHandler, searxng: Searxng, page: int) -> None:

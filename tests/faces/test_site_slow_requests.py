@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from site_live import Site, _site_port, site
 
 from apps.core import threads
 from apps.core.ids import new_id
-from tests.loopback_searxng import Searxng, loopback_searxng
+from tests.loopback_searxng import Searxng, configured_searxng
 
 __all__ = ["_site_port", "site"]
 ID = new_id()
@@ -23,8 +22,7 @@ ID = new_id()
 
 @pytest.fixture
 def searxng(settings: Any) -> Iterator[Searxng]:
-    with loopback_searxng() as server:
-        settings.LOOMSVC = replace(settings.LOOMSVC, searxng_url=server.url, searxng_allow_hosts=(server.host,))
+    with configured_searxng(settings) as server:
         yield server
 
 

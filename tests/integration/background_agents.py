@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from apps.agent_sessions.runtime import reasoning
-from apps.agent_sessions.runtime.ended import Succeeded, Usage
+from apps.agent_sessions.runtime.ended import Cancelled, Succeeded, Usage
 from apps.agent_sessions.services import working
 from apps.runs.services import worker
 from tests.conftest import Service
@@ -58,7 +57,7 @@ def used(*usages: Usage) -> Callable[..., Any]:
     def play(program: Any, input: Any, *, before_request: Any, report: Any, **_: Any) -> Any:
         for usage in usages:
             if not before_request():
-                return reasoning.Cancelled(usage)
+                return Cancelled(usage)
             report(usage)
         return Succeeded("done", usages[-1])
 

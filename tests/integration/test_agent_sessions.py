@@ -17,8 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from apps.access.services.projects import create_project
 from apps.agent_sessions.domain import proofs
 from apps.agent_sessions.models import AgentSession, ModelUsage
-from apps.agent_sessions.runtime import reasoning
-from apps.agent_sessions.runtime.ended import Succeeded, Usage
+from apps.agent_sessions.runtime.ended import Succeeded, ToolRefused, Usage
 from apps.agent_sessions.services import ending, leasing, working
 from apps.core import clock
 from tests.conftest import caller_in
@@ -78,9 +77,9 @@ def test_a_looms_agent_works_with_its_tools_on_a_state_of_its_own(
         assert before_request()
         seen.append(tools["add"]({"line": "one"}))
         seen.append(tools["add"]({"line": "two", "times": 2}))
-        with pytest.raises(reasoning.ToolRefused, match="/line"):
+        with pytest.raises(ToolRefused, match="/line"):
             tools["add"]({"line": 3})
-        with pytest.raises(reasoning.ToolRefused, match="politely"):
+        with pytest.raises(ToolRefused, match="politely"):
             tools["refuse"]({})
         seen.append(tools["finish"]({}))
         seen.append([issue.path for issue in check({"outcome": "written"})])
@@ -103,7 +102,7 @@ def test_an_agent_of_ones_own_searches_its_project(client: Client, monkeypatch: 
     def play(program: Any, input: Any, *, tools: Any, before_request: Any, **_: Any) -> Any:
         assert before_request() and [tool.id for tool in program.tools] == ["search", "read_result"]
         found.append(tools["search"]({"query": "weft", "source": "ledger"}))
-        with pytest.raises(reasoning.ToolRefused, match="/query"):
+        with pytest.raises(ToolRefused, match="/query"):
             tools["search"]({})
         return Succeeded("found", Usage(1, 1, 1, 2))
 

@@ -15,8 +15,7 @@ from django.db import OperationalError
 from apps.access.models import Project
 from apps.access.services.credentials import create_credential, revoke_credential
 from apps.agent_sessions.models import AgentSession, ModelUsage
-from apps.agent_sessions.runtime import reasoning
-from apps.agent_sessions.runtime.ended import Succeeded, Usage
+from apps.agent_sessions.runtime.ended import Cancelled, Succeeded, Usage
 from apps.agent_sessions.services import leasing, working
 from apps.core import clock
 from apps.core.caller import Source
@@ -46,7 +45,7 @@ def test_a_running_agent_is_cancelled_at_its_next_boundary(client: Client, monke
             assert AgentSession.objects.get().cancel_requested_at == asked_at, "the first one counts"
             report(Usage(len(sent), 10, 5))
             assert client.status()["usage"]["total_tokens"] == 15, "usage is seen while it runs"
-        return reasoning.Cancelled(Usage(len(sent), 10, 5))
+        return Cancelled(Usage(len(sent), 10, 5))
 
     monkeypatch.setattr(working, "reason", play)
     client.start()
@@ -194,7 +193,7 @@ def test_a_worker_past_its_lease_sends_nothing_more_though_nobody_has_seen_it_ye
         report(Usage(1, 2, 3))
         expire(client)
         assert not before_request()
-        return reasoning.Cancelled(Usage(1, 2, 3))
+        return Cancelled(Usage(1, 2, 3))
 
     monkeypatch.setattr(working, "reason", play)
     client.start()
@@ -234,7 +233,7 @@ def test_a_worker_that_is_told_to_stop_puts_back_what_it_has_sent_nothing_for_an
             if number == 2 or not is_under_way:
                 stopping.append(True)
             if not before_request():
-                return reasoning.Cancelled(Usage(number - 1))
+                return Cancelled(Usage(number - 1))
         return Succeeded("done", Usage(2))
 
     monkeypatch.setattr(worker, "is_stopping", lambda: bool(stopping))
@@ -255,7 +254,7 @@ def test_a_request_that_cannot_be_stored_is_not_sent(client: Client, monkeypatch
 
     def play(*_: Any, before_request: Any, **__: Any) -> Any:
         sent.extend([1] if before_request() else [])
-        return reasoning.Cancelled(Usage())
+        return Cancelled(Usage())
 
     monkeypatch.setattr(working, "note_request", away)
     monkeypatch.setattr(working, "reason", play)
@@ -292,7 +291,7 @@ def test_a_revoked_credentials_agents_end_at_the_next_boundary(client: Client, m
             sent.append(1)
             report(Usage(1, 1, 1))
             revoke_credential(public_id=credential.public_id, now=clock.now())
-        return reasoning.Cancelled(Usage(1, 1, 1))
+        return Cancelled(Usage(1, 1, 1))
 
     monkeypatch.setattr(working, "reason", play)
     for is_begun in (True, False):

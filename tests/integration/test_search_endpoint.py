@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from apps.core import clock, conf
 from tests.conftest import Service, caller_in
-from tests.loopback_searxng import SENTINEL, Searxng, loopback_searxng
+from tests.loopback_searxng import SENTINEL, Searxng, configured_searxng
 
 #: As the source document shows it, but for the id.
 DOCUMENT = {
@@ -40,8 +40,7 @@ def search(service: Service, caller: Any = None, **arguments: Any) -> dict[str, 
 
 @pytest.fixture
 def searxng(settings: Any) -> Iterator[Searxng]:
-    with loopback_searxng() as server:
-        settings.LOOMSVC = replace(settings.LOOMSVC, searxng_url=server.url, searxng_allow_hosts=(server.host,))
+    with configured_searxng(settings) as server:
         yield server
 
 

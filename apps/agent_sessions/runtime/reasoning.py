@@ -11,23 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from apps.agent_sessions.domain.programs import Program
-from apps.agent_sessions.runtime.ended import (
-    Access,
-    Cancelled,
-    Check,
-    Ended,
-    Failed,
-    Limits,
-    Stopped,
-    Succeeded,
-    ToolFunction,
-    ToolRefused,
-    Usage,
-)
-
-__all__ = [
-    "Access", "Cancelled", "Ended", "Failed", "Limits", "Stopped", "Succeeded", "ToolRefused", "Usage", "reason",
-]  # fmt: skip
+from apps.agent_sessions.runtime.ended import Access, Check, Ended, Limits, ToolFunction, Usage
 
 
 def reason(
@@ -44,7 +28,7 @@ def reason(
     """Have ``access``'s model carry out ``program`` on ``input``.
 
     ``tools``: what each of the program's Tools does, by id; it gets the arguments, unchecked, and returns JSON or
-    raises :class:`ToolRefused` with what the model should read.  Other exceptions of theirs come out of here.
+    raises ``ended.ToolRefused`` with what the model should read.  Other exceptions of theirs come out of here.
     ``before_request``: called right before each request; ``False`` stops there.  ``report``: called after each
     response and each Tool call with the usage so far.  ``check``: what else keeps an output from being one.
     """

@@ -12,10 +12,11 @@ import pytest
 
 from apps.agent_sessions.domain.programs import Program
 from apps.agent_sessions.runtime.addresses import AddressRefused, Host, is_public, read_base_url, require_reachable
+from apps.agent_sessions.runtime.ended import Access, Failed, Limits, Succeeded
 from apps.agent_sessions.runtime.files import ModelsInvalid
 from apps.agent_sessions.runtime.fitting import check_schema, find_misfits
 from apps.agent_sessions.runtime.models import read_catalogue
-from apps.agent_sessions.runtime.reasoning import Access, Failed, Limits, Succeeded, reason
+from apps.agent_sessions.runtime.reasoning import reason
 from apps.agent_sessions.runtime.transport import GuardedTransport
 from tests.loopback_provider import Provider, loopback_provider, says
 

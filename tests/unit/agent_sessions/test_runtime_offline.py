@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from apps.agent_sessions.domain.programs import Program, ProgramTool, canonical_form, program_digest
 from apps.agent_sessions.runtime.derived import derive
+from apps.agent_sessions.runtime.ended import Failed, Limits, Succeeded, ToolRefused
 from apps.agent_sessions.runtime.files import ModelsInvalid
 from apps.agent_sessions.runtime.fitting import check_schema, find_misfits
 from apps.agent_sessions.runtime.models import Catalogue, read_catalogue
-from apps.agent_sessions.runtime.reasoning import Failed, Limits, Succeeded, ToolRefused, reason
+from apps.agent_sessions.runtime.reasoning import reason
 from apps.agent_sessions.runtime.scripts import Script, filled, read_script_file, read_scripts
 from apps.agent_sessions.runtime.tasks import file_tool_id, program_of, read_skill_file
 from apps.looms.sources import EXAMPLES

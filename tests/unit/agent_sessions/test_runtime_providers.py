@@ -12,17 +12,8 @@ from typing import Any
 import pytest
 
 from apps.agent_sessions.domain.programs import Program, ProgramTool
-from apps.agent_sessions.runtime.reasoning import (
-    Access,
-    Cancelled,
-    Failed,
-    Limits,
-    Stopped,
-    Succeeded,
-    ToolRefused,
-    Usage,
-    reason,
-)
+from apps.agent_sessions.runtime.ended import Access, Cancelled, Failed, Limits, Stopped, Succeeded, ToolRefused, Usage
+from apps.agent_sessions.runtime.reasoning import reason
 from tests.loopback_provider import (
     FAILURES,
     INPUT_TOKENS,
